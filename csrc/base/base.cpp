@@ -1,0 +1,1 @@
+// Placeholder translation unit until the folder has its own.

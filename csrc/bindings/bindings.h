@@ -1,0 +1,9 @@
+// One register_* function per file of this folder; module.cpp calls them all.
+#pragma once
+#include <pybind11/pybind11.h>
+
+namespace cuptiprof {
+
+void register_errors(pybind11::module_& m);
+
+}  // namespace cuptiprof

@@ -1,0 +1,7 @@
+// The Python module. Importing it loads no CUDA library and starts no thread.
+#include "bindings/bindings.h"
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "Native part of cuptiprof.";
+  cuptiprof::register_errors(m);
+}

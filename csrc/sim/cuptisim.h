@@ -1,0 +1,137 @@
+// Control of the simulated GPU behind libcupti_sim.so.
+//
+// The library exports CUPTI's own C ABI (what NVIDIA's headers declare) and a few driver functions (cuInit,
+// cuDriverGetVersion, cuDeviceGetCount, cuCtxSynchronize, ...), so a profiler loads it as it loads libcupti and libcuda.
+// This header is the other side: what a test, the trace player or the PyTorch adapter uses to make the simulated
+// machine do work. Plain C, callable through ctypes; every struct begins with its size so that it can grow.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cuptisim_op_kind {
+  CUPTISIM_OP_KERNEL = 1,
+  CUPTISIM_OP_MEMCPY = 2,
+  CUPTISIM_OP_MEMCPY_PEER = 3,
+  CUPTISIM_OP_MEMSET = 4,
+  CUPTISIM_OP_API = 5,            // a call that gives the GPU nothing to do
+  CUPTISIM_OP_SYNC_STREAM = 6,
+  CUPTISIM_OP_SYNC_CONTEXT = 7,   // cudaDeviceSynchronize / cuCtxSynchronize
+  CUPTISIM_OP_SYNC_EVENT = 8,
+  CUPTISIM_OP_STREAM_WAIT_EVENT = 9,
+  CUPTISIM_OP_EVENT_RECORD = 10,
+  CUPTISIM_OP_ALLOC = 11,
+  CUPTISIM_OP_FREE = 12,
+  CUPTISIM_OP_STREAM_CREATE = 13,
+  CUPTISIM_OP_CONTEXT_CREATE = 14,
+  CUPTISIM_OP_GRAPH_BEGIN_CAPTURE = 15,  // following ops of this thread and stream become nodes of graph_id
+  CUPTISIM_OP_GRAPH_END_CAPTURE = 16,
+  CUPTISIM_OP_GRAPH_LAUNCH = 17,
+  CUPTISIM_OP_PROFILER_START = 18,  // cudaProfilerStart
+  CUPTISIM_OP_PROFILER_STOP = 19,
+};
+
+enum cuptisim_op_flags {
+  CUPTISIM_API_TIMES = 1,   // api_start and api_end are given (run clock ns) instead of measured
+  CUPTISIM_GPU_TIMES = 2,   // gpu_start and gpu_end are given instead of scheduled
+  CUPTISIM_ASYNC = 4,       // copies and sets: asynchronous
+  CUPTISIM_NO_API = 8,      // GPU work without a visible API call (a record whose launch was not traced)
+  CUPTISIM_NO_RECORD = 16,  // scripted loss: the API call happens, the activity record never comes
+};
+
+// One CUDA call. Zero means "default" everywhere: next correlation ID, calling thread, device 0, its primary context,
+// the context's default stream.
+typedef struct cuptisim_op {
+  uint32_t size;  // sizeof(cuptisim_op)
+  uint16_t kind;  // cuptisim_op_kind
+  uint16_t flags;
+  uint32_t domain;  // CUpti_CallbackDomain of the call the user made: runtime (2) or driver (1)
+  uint32_t cbid;    // callback ID in that domain; 0: the usual one for this kind
+  uint32_t thread;  // thread ID to report; 0: the calling thread's
+  uint32_t correlation;
+  uint32_t device;
+  uint32_t context;
+  uint32_t stream;
+  uint32_t return_value;
+  uint64_t api_start, api_end;
+  uint64_t gpu_start, gpu_end;
+  uint64_t duration_ns;  // of the GPU work, when not CUPTISIM_GPU_TIMES
+  const char* name;      // kernel name (mangled); the library keeps its own copy
+  int32_t grid[3];
+  int32_t block[3];
+  uint32_t cluster[3];
+  uint32_t registers_per_thread;
+  int32_t static_shared_memory;
+  int32_t dynamic_shared_memory;
+  uint32_t local_memory_per_thread;
+  uint32_t memory_kind;  // memset, alloc: CUpti_ActivityMemoryKind
+  uint64_t bytes;        // copies, sets, allocations
+  uint64_t address;      // alloc/free
+  uint32_t copy_kind;    // CUpti_ActivityMemcpyKind
+  uint32_t src_kind, dst_kind;
+  uint32_t dst_device, dst_context;  // peer copies: destination (source is device/context)
+  uint32_t value;                    // memset
+  uint32_t event;                    // event ID
+  uint32_t graph_id;                 // graph to capture into, to launch, or the record's own (with explicit times)
+  uint64_t graph_node_id;            // explicit node of a record
+  uint32_t priority;                 // stream create
+  uint32_t channel;
+} cuptisim_op;
+
+typedef struct cuptisim_config {
+  uint32_t size;            // sizeof(cuptisim_config)
+  uint32_t cupti_version;   // 120600, 130001 (default) or 130400: record strides and which functions exist
+  uint32_t num_devices;     // default 1
+  uint32_t virtual_clock;   // 0: host time is CLOCK_MONOTONIC; 1: time moves only with the ops
+  uint64_t seed;
+  const char* chip;         // A100, H100 (default), H200, V100, B200, ...: fills the device records
+  uint64_t launch_latency_ns;  // host call to start on an idle GPU; default 3000
+  uint32_t api_call_ns;        // host time of a call under the virtual clock; default 2000
+} cuptisim_config;
+
+// Back to a fresh machine. Refused (CUDA error code) while a CUPTI subscriber or an enabled activity kind exists.
+int cuptisim_reset(const cuptisim_config* config);
+
+// Runs ops in order on the calling thread, with the callbacks and records the real library would give.
+// Returns 0, or the CUresult of the first op that failed (its index in *done).
+int cuptisim_run(const cuptisim_op* ops, size_t count, size_t* done);
+
+uint64_t cuptisim_now(void);             // the clock that records carry, ns
+void cuptisim_advance(uint64_t ns_at);   // virtual clock: move to this time if later
+void cuptisim_set_thread(uint32_t tid);  // thread ID that this thread reports; 0: its own
+
+enum cuptisim_fault {
+  CUPTISIM_FAULT_FAIL_CALL = 1,        // name: CUPTI function; a: result code; b: after how many good calls; c: how many times (0: always)
+  CUPTISIM_FAULT_DROP_RECORDS = 2,     // a: drop every a-th record as CUPTI does when it has no buffer (counted)
+  CUPTISIM_FAULT_ZERO_TIMESTAMPS = 3,  // a: every a-th kernel gets start = end = 0
+  CUPTISIM_FAULT_LATE_RECORDS = 4,     // a: hold back every a-th record until b later ones were delivered
+  CUPTISIM_FAULT_SHUFFLE = 5,          // a: deliver records of a buffer in random order within windows of a
+  CUPTISIM_FAULT_OTHER_SUBSCRIBER = 6, // name: who holds CUPTI
+  CUPTISIM_FAULT_NO_PRIVILEGES = 7,    // a: 1 on, 0 off: calls that need privileges return 35
+  CUPTISIM_FAULT_SLOW_WORKER = 8,      // a: the delivering thread waits a ns before each completed buffer
+};
+int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);
+void cuptisim_clear_faults(void);
+
+// What really happened, for tests to compare with what a profiler reports.
+typedef struct cuptisim_truth {
+  uint32_t size;
+  uint32_t buffers_outstanding;  // requested and not yet completed
+  uint64_t api_calls;
+  uint64_t kernels;              // executed
+  uint64_t memcpys, memsets;
+  uint64_t records_written;      // into buffers
+  uint64_t kernel_records_written;
+  uint64_t records_dropped;      // no buffer
+  uint64_t kernel_records_dropped;
+  uint64_t buffers_requested, buffers_completed;
+  uint64_t callbacks;            // subscriber callbacks made
+} cuptisim_truth;
+void cuptisim_get_truth(cuptisim_truth* out);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,1 @@
+"""The GPU profiler that lives inside your Python process."""
