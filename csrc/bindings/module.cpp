@@ -4,4 +4,5 @@
 PYBIND11_MODULE(_core, m) {
   m.doc() = "Native part of cuptiprof.";
   cuptiprof::register_errors(m);
+  cuptiprof::register_schema(m);
 }
