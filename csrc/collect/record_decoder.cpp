@@ -11,26 +11,30 @@ namespace cuptiprof {
 namespace {
 
 constexpr size_t kNameEntries = 1024;
-constexpr size_t kConfigEntries = 1024;
+constexpr size_t kConfigEntries = 1024;  // 2^10: the index is the top ten bits of a product
+const char* const kNoName = reinterpret_cast<const char*>(1);  // no string lies there
 
-// The bytes of a kernel record that make up its launch configuration, gathered so that one comparison tells whether it
+// The bytes of a kernel record that make up its launch configuration, as 13 words: one comparison then tells whether it
 // is one already seen. Offsets are asserted in cupti/abi_check.cpp.
-struct ConfigKey {
-  uint64_t words[13];
-};
-
-inline ConfigKey config_key(const CUpti_ActivityKernel10& k, bool has_device_launched) {
-  ConfigKey key;
-  key.words[12] = 0;
-  const char* from = reinterpret_cast<const char*>(&k);
-  char* to = reinterpret_cast<char*>(key.words);
-  std::memcpy(to, from + 4, 12);         // caches, registers, partitioned cache
-  std::memcpy(to + 12, from + 52, 40);   // grid, block, shared and local memory
-  std::memcpy(to + 52, from + 136, 8);   // launch type, carve-out, shared memory executed
-  std::memcpy(to + 60, from + 152, 4);   // shared memory limit configuration
-  std::memcpy(to + 64, from + 176, 32);  // cluster, local memory total
-  if (has_device_launched) to[96] = static_cast<char>(k.isDeviceLaunched);
-  return key;
+[[gnu::always_inline]] inline void for_each_config_word(const CUpti_ActivityKernel10& k, bool newer, auto&& visit) {
+  const char* at = reinterpret_cast<const char*>(&k);
+  auto word = [at](size_t offset) {
+    uint64_t w;
+    std::memcpy(&w, at + offset, sizeof w);
+    return w;
+  };
+  auto half = [at](size_t offset) {
+    uint32_t w;
+    std::memcpy(&w, at + offset, sizeof w);
+    return uint64_t{w};
+  };
+  visit(0, word(8));                                                // partitioned cache
+  visit(1, half(4) | half(152) << 32);                              // caches, registers; shared memory limit
+  visit(2, word(52)), visit(3, word(60)), visit(4, word(68));       // grid, block
+  visit(5, word(76)), visit(6, word(84));                           // shared and local memory
+  visit(7, word(136));                                              // launch type, carve-out, shared memory executed
+  visit(8, word(176)), visit(9, word(184)), visit(10, word(192)), visit(11, word(200));  // cluster, local memory total
+  visit(12, newer ? uint64_t{k.isDeviceLaunched} : 0);
 }
 
 rows::launch_configs config_of(const CUpti_ActivityKernel10& k, bool has_device_launched) {
@@ -69,12 +73,14 @@ RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const Corre
       x_filter(std::move(filter)),
       x_version(static_cast<uint32_t>(api.version)),
       x_names(kNameEntries),
-      x_configs(kConfigEntries) {}
+      x_configs(kConfigEntries) {
+  forget_names();
+}
 
 RecordDecoder::~RecordDecoder() = default;
 
 void RecordDecoder::forget_string_ids() {
-  for (auto& n : x_names) n = {};
+  forget_names();
   for (auto& c : x_configs) c.valid = false;
   for (auto& names : x_api_names) names.clear();
 }
@@ -151,28 +157,39 @@ bool RecordDecoder::valid_times(uint64_t start, uint64_t end) {
 }
 
 RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* name) {
-  if (!name) name = "";
   const auto address = reinterpret_cast<uintptr_t>(name);
   NameEntry& e = x_names[(address >> 3 ^ address >> 13) & (kNameEntries - 1)];
-  // The text is compared too: a module may have been unloaded and its memory given to another name.
-  if (e.pointer == name && std::strcmp(store.strings().c_str(e.id), name) == 0) return e;
+  if (e.pointer == name) [[likely]]
+    return e;
+  // CUPTI shares one string among all records of a kernel, so the pointer stands for the text until a module is unloaded
+  // (forget_names).
+  e.id = store.strings().intern(name ? name : "");
   e.pointer = name;
-  e.id = store.strings().intern(name);
+  store.note_kernel_name(e.id);
   e.selected = !x_filter || x_filter->matches_name(store.strings().at(e.id));
   return e;
 }
 
-uint32_t RecordDecoder::config_id(Store& store, const CUpti_Activity* record, uint32_t name) {
+void RecordDecoder::forget_names() {
+  for (auto& n : x_names) n.pointer = kNoName;
+}
+
+[[gnu::always_inline]] inline uint32_t RecordDecoder::config_id(Store& store, const CUpti_Activity* record) {
   const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
   const bool newer = x_version >= kKernelHasDeviceLaunched;
-  const ConfigKey key = config_key(k, newer);
-  const uint32_t hash = (name * 2654435761u) ^ (static_cast<uint32_t>(k.gridX) * 40503u) ^
-                        (static_cast<uint32_t>(k.gridY) << 7) ^ (static_cast<uint32_t>(k.blockX) << 3);
-  ConfigEntry& e = x_configs[(hash ^ hash >> 15) & (kConfigEntries - 1)];
-  if (e.valid && std::memcmp(e.key, &key, sizeof key) == 0) return e.id;
-  e.id = store.config_id(config_of(k, newer));
-  std::memcpy(e.key, &key, sizeof key);
-  e.valid = true;
+  uint64_t grid_xy;
+  std::memcpy(&grid_xy, &k.gridX, sizeof grid_xy);
+  const uint64_t mix = (grid_xy ^ static_cast<uint64_t>(k.blockX) << 20 ^ static_cast<uint64_t>(k.registersPerThread) << 44 ^
+                        static_cast<uint64_t>(k.dynamicSharedMemory) << 11) *
+                       0x9E3779B97F4A7C15ull;
+  ConfigEntry& e = x_configs[mix >> 54];
+  uint64_t differs = !e.valid;
+  for_each_config_word(k, newer, [&](size_t i, uint64_t w) { differs |= w ^ e.words[i]; });
+  if (differs) [[unlikely]] {
+    for_each_config_word(k, newer, [&](size_t i, uint64_t w) { e.words[i] = w; });
+    e.id = store.config_id(config_of(k, newer));
+    e.valid = true;
+  }
   return e.id;
 }
 
@@ -205,7 +222,7 @@ void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
   row.channel_id = k.channelID;
   row.channel_type = static_cast<uint8_t>(k.channelType);
   attribute(store, row, k.correlationId, !from_device);
-  row.config = config_id(store, record, name.id);
+  row.config = config_id(store, record);
   store.append(row);
 }
 

@@ -29,6 +29,9 @@ class RecordDecoder {
   // A new store has its own strings and configurations.
   void forget_string_ids();
 
+  // A module was unloaded: name pointers may come to stand for other names.
+  void forget_names();
+
   // Kernel records that came, graph nodes not counted: what launches are reconciled with.
   uint64_t kernels_received() const { return x_kernels_received.load(std::memory_order_relaxed); }
 
@@ -36,12 +39,10 @@ class RecordDecoder {
   struct NameEntry {
     const char* pointer = nullptr;
     uint32_t id = 0;
-    uint32_t length = 0;
     bool selected = true;  // the filter's verdict on the name
   };
   struct ConfigEntry {
-    // The bytes of a record that make up its configuration, as they lie in it.
-    unsigned char key[128];
+    uint64_t words[13] = {};
     uint32_t id = 0;
     bool valid = false;
   };
@@ -63,7 +64,7 @@ class RecordDecoder {
   void marker(Store& store, const CUpti_Activity* record);
 
   NameEntry& name_entry(Store& store, const char* name);
-  uint32_t config_id(Store& store, const CUpti_Activity* record, uint32_t name);
+  uint32_t config_id(Store& store, const CUpti_Activity* record);
   bool valid_times(uint64_t start, uint64_t end);
   template <typename Row>
   void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);

@@ -155,13 +155,10 @@ uint32_t RegionTracker::child_node(uint32_t parent, uint32_t name) {
   return found->second;
 }
 
-uint32_t RegionTracker::path_id(Store& store, uint32_t node) {
-  if (node == 0) return 0;
+uint32_t RegionTracker::intern_path(Store& store, uint32_t node) {
   PathNode& n = x_nodes[node];
-  if (n.generation != x_generation) {
-    n.string_id = store.strings().intern(n.text);
-    n.generation = x_generation;
-  }
+  n.string_id = store.strings().intern(n.text);
+  n.generation = x_generation;
   return n.string_id;
 }
 

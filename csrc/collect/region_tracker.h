@@ -27,7 +27,11 @@ class RegionTracker {
   void write_open_regions(Store& store, int64_t now);
 
   // String ID in `store` of the path of a CallSite's region node.
-  uint32_t path_id(Store& store, uint32_t node);
+  uint32_t path_id(Store& store, uint32_t node) {
+    if (node == 0) return 0;
+    const PathNode& n = x_nodes[node];
+    return n.generation == x_generation ? n.string_id : intern_path(store, node);
+  }
   const std::string& path_text(uint32_t node) const { return x_nodes[node].text; }
   // A new store has its own strings.
   void forget_string_ids() { ++x_generation; }
@@ -61,6 +65,7 @@ class RegionTracker {
   void exit(Store& store, uint32_t slot, const Event& e);
   const OpenRegion* innermost(uint32_t slot, uint64_t task) const;
   const OpenRegion* inherited() const;
+  uint32_t intern_path(Store& store, uint32_t node);
   uint32_t child_node(uint32_t parent, uint32_t name);
   void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);
 

@@ -54,7 +54,7 @@ bool Store::ConfigEqual::operator()(const rows::launch_configs& a, const rows::l
 Store::Store(Keep keep, size_t budget_bytes, Losses& losses) : x_keep(keep), x_budget(budget_bytes), x_losses(losses) {
   for (size_t t = 0; t < kTableCount; ++t) {
     const TableSpec& spec = table_spec(static_cast<TableId>(t));
-    x_tables[t] = std::make_unique<Table>(spec, budget_bytes / spec.row_bytes() + 1);
+    x_tables[t] = std::make_unique<Table>(spec, budget_bytes / spec.dense_row_bytes() + 1);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "base/intern.h"
 #include "store/losses.h"
@@ -29,6 +30,13 @@ class Store {
   // Index into launch_configs of this configuration.
   uint32_t config_id(const rows::launch_configs& config);
 
+  // Every kernel name that came, selected or not: for "no kernel matched; the nearest names were".
+  void note_kernel_name(uint32_t id) {
+    if (x_is_kernel_name.size() <= id) x_is_kernel_name.resize(id + 1024, false);
+    x_is_kernel_name[id] = true;
+  }
+  bool is_kernel_name(uint32_t id) const { return id < x_is_kernel_name.size() && x_is_kernel_name[id]; }
+
   size_t used_bytes() const { return x_row_bytes_used + x_strings.bytes(); }
   size_t budget_bytes() const { return x_budget; }
   // keep="spill": nearly full, time to write it out.
@@ -50,6 +58,7 @@ class Store {
   size_t x_row_bytes_used = 0;
   Losses& x_losses;
   StringTable x_strings;
+  std::vector<bool> x_is_kernel_name;
   std::array<std::unique_ptr<Table>, kTableCount> x_tables;
   std::unordered_map<rows::launch_configs, uint32_t, ConfigHash, ConfigEqual> x_configs;
 };
@@ -61,27 +70,54 @@ inline void put(Table& t, size_t c, size_t row, T value) {
   reinterpret_cast<T*>(t.base(c))[row] = value;
 }
 
-// write_columns(table, row index, struct): one overload a table.
+// One overload a table. write_dense stores the dense columns and returns the sparse values or-ed together;
+// write_sparse stores the sparse ones, and returns the bytes that columns used for the first time now take.
 struct Writers {
-  static void begin(Table&, size_t) {
-#define CP_TABLE(table, time, doc)                                                \
-  }                                                                               \
-  static void write(Table& out, size_t at, const rows::table& r) {                \
-    size_t c = 0;                                                                 \
+  static uint64_t begin(Table&, size_t) {
+    uint64_t any = 0;
+#define CP_TABLE(table, time, doc)                                                          \
+  return any;                                                                               \
+  }                                                                                         \
+  [[gnu::always_inline]] static uint64_t write_dense(Table& out, size_t at, const rows::table& r) { \
+    uint64_t any = 0;                                                                       \
+    size_t c = 0;                                                                           \
     static_cast<void>(c);
 #define CP_COLUMN(table, name, type, unit, doc) put<column_types::type>(out, c++, at, r.name);
+#define CP_SPARSE(table, name, type, unit, doc) any |= static_cast<uint64_t>(r.name), ++c;
 #include "store/schema.def"
 #undef CP_TABLE
 #undef CP_COLUMN
+#undef CP_SPARSE
+    return any;
+  }
+
+  static size_t begin_sparse(Table&, size_t) {
+    size_t more = 0;
+#define CP_TABLE(table, time, doc)                                          \
+  return more;                                                              \
+  }                                                                         \
+  static size_t write_sparse(Table& out, size_t at, const rows::table& r) { \
+    size_t more = 0, c = 0;                                                 \
+    static_cast<void>(at), static_cast<void>(out), static_cast<void>(r), static_cast<void>(c);
+#define CP_COLUMN(table, name, type, unit, doc) ++c;
+#define CP_SPARSE(table, name, type, unit, doc)      \
+  if (r.name != 0 && !out.in_use(c)) more += out.use(c); \
+  if (out.in_use(c)) put<column_types::type>(out, c, at, r.name); \
+  ++c;
+#include "store/schema.def"
+#undef CP_TABLE
+#undef CP_COLUMN
+#undef CP_SPARSE
+    return more;
   }
 };
 
 }  // namespace detail
 
 template <typename Row>
-inline bool Store::append(const Row& row) {
+[[gnu::always_inline]] inline bool Store::append(const Row& row) {
   Table& t = table(Row::kId);
-  if (x_row_bytes_used + x_strings.bytes() + t.row_bytes() > x_budget && !make_room(t.row_bytes())) {
+  if (used_bytes() + t.row_bytes() > x_budget && !make_room(t.row_bytes())) [[unlikely]] {
     count(x_keep == Keep::kSpill ? x_losses.spill_dropped : x_losses.budget_evicted);
     return false;
   }
@@ -93,7 +129,8 @@ inline bool Store::append(const Row& row) {
     return false;
   }
   x_row_bytes_used += t.row_bytes();
-  detail::Writers::write(t, at, row);
+  const uint64_t sparse = detail::Writers::write_dense(t, at, row);
+  if (sparse != 0 || t.any_sparse_in_use()) x_row_bytes_used += detail::Writers::write_sparse(t, at, row);
   return true;
 }
 

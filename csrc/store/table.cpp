@@ -15,19 +15,33 @@ size_t page_size() {
   return size;
 }
 
+constexpr size_t kLongColumn = 64u << 20;
+constexpr size_t kSmallPages = 256u << 10;
+
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 
 Table::Table(const TableSpec& spec, size_t max_live_rows)
-    : x_spec(spec), x_row_bytes(spec.row_bytes()), x_max_live_rows(std::max<size_t>(max_live_rows, 1024)) {
-  for (const auto& c : spec.columns) x_widths.push_back(width_of(c.type));
+    : x_spec(spec), x_row_bytes(spec.dense_row_bytes()), x_max_live_rows(std::max<size_t>(max_live_rows, 1024)) {
+  for (const auto& c : spec.columns) {
+    x_widths.push_back(width_of(c.type));
+    x_in_use.push_back(!c.sparse);
+  }
   x_columns.assign(x_widths.size(), nullptr);
   x_released.assign(x_widths.size(), 0);
 }
 
 Table::~Table() {
   if (x_base) munmap(x_base, x_range_bytes);
+}
+
+size_t Table::use(size_t c) {
+  if (x_in_use[c]) return 0;
+  x_in_use[c] = 1;
+  ++x_sparse_in_use;
+  x_row_bytes += x_widths[c];
+  return rows() * x_widths[c];
 }
 
 void Table::reserve() {
@@ -45,7 +59,12 @@ void Table::reserve() {
     char* at = x_base;
     for (size_t c = 0; c < x_widths.size(); ++c) {
       x_columns[c] = at;
-      at += round_up(rows * x_widths[c], page_size());
+      const size_t bytes = round_up(rows * x_widths[c], page_size());
+      // Long columns grow by huge pages (a fault costs more than the rows of a small page do); the first part does not,
+      // so that short runs and small budgets stay small.
+      if (x_max_live_rows * x_widths[c] >= kLongColumn)
+        madvise(at + kSmallPages, bytes - kSmallPages, MADV_HUGEPAGE);
+      at += bytes;
     }
     return;
   }
@@ -53,11 +72,15 @@ void Table::reserve() {
 }
 
 void Table::make_space() {
-  if (!x_base) return reserve();
+  x_base ? move_to_front() : reserve();
+}
+
+void Table::move_to_front() {
   const size_t live = rows();
   if (x_tail == 0) throw std::bad_alloc();  // more live rows than promised
   // In slices: the old pages of one are given back before the next is touched.
   for (size_t c = 0; c < x_columns.size(); ++c) {
+    if (!x_in_use[c]) continue;
     const size_t w = x_widths[c];
     const size_t bytes = live * w;
     const size_t from = x_tail * w;
@@ -82,6 +105,7 @@ void Table::make_space() {
 
 void Table::release_front() {
   for (size_t c = 0; c < x_columns.size(); ++c) {
+    if (!x_in_use[c]) continue;
     const size_t until = x_tail * x_widths[c] / page_size() * page_size();
     if (until > x_released[c]) {
       madvise(x_columns[c] + x_released[c], until - x_released[c], MADV_DONTNEED);
@@ -99,6 +123,7 @@ void Table::compact(const uint8_t* flags) {
   const size_t live = rows();
   size_t kept = 0;
   for (size_t c = 0; c < x_columns.size(); ++c) {
+    if (!x_in_use[c]) continue;
     const size_t w = x_widths[c];
     char* column = x_columns[c] + x_tail * w;
     kept = 0;
