@@ -68,6 +68,7 @@ void Decoder::pass() {
   x_pool.take_completed(x_completed);
   x_regions.drain(*x_store);
   for (const CompletedBuffer& buffer : x_completed) {
+    x_regions.drain(*x_store);  // rings go on filling while buffers are decoded
     x_records.decode(*x_store, buffer.data, buffer.valid_bytes);
     x_pool.release(buffer.data);
     if (x_store->wants_spill()) {
