@@ -15,7 +15,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,6 +97,51 @@ def numbers(value: Any, length: int, fill: int) -> list[int]:
     return given + [fill] * (length - len(given))
 
 
+class Placed(NamedTuple):
+    """One region instance in its place in the tree."""
+
+    start: int
+    end: int
+    path: str
+    code: int
+    instance: int
+    depth: int
+
+
+Spans = list[Placed]
+
+
+class Innermost:
+    """The innermost of properly nested spans (by start) that is open at rising times."""
+
+    def __init__(self, spans: Spans) -> None:
+        self._spans = spans
+        self._next = 0
+        self._stack: Spans = []
+
+    def at(self, t: int) -> Placed | None:
+        while self._next < len(self._spans) and self._spans[self._next].start <= t:
+            self._stack.append(self._spans[self._next])
+            self._next += 1
+            # What ended before the new one began is not under it.
+            while len(self._stack) > 1 and self._stack[-2].end <= self._stack[-1].start:
+                del self._stack[-2]
+        while self._stack and self._stack[-1].end <= t:
+            self._stack.pop()
+        return self._stack[-1] if self._stack else None
+
+
+class Inherited:
+    """The innermost open span of the only thread that has one open, at rising times."""
+
+    def __init__(self, threads: list[Spans]) -> None:
+        self._threads = [Innermost(s) for s in threads]
+
+    def at(self, t: int) -> Placed | None:
+        opened = [s for s in (thread.at(t) for thread in self._threads) if s is not None]
+        return opened[0] if len(opened) == 1 else None
+
+
 class _Columns:
     """Rows being collected, by column."""
 
@@ -124,6 +169,8 @@ class _Importer:
         }  # fmt: skip
         self.configs: dict[tuple[int, ...], int] = {}
         self.spans: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+        self.autograd_threads: set[int] = set()
+        self.instances = 0
         self.unknown = 0
 
     def event(self, e: Event) -> None:
@@ -204,6 +251,8 @@ class _Importer:
         self.spans[number(e.get("tid")) % 2**32].append((start, end, str(e["name"])))
 
     def marker(self, e: Event, args: Event, start: int, end: int) -> None:
+        if str(e["name"]).startswith("autograd::engine::"):
+            self.autograd_threads.add(number(e.get("tid")) % 2**32)
         self.rows["markers"].add(
             start=start, end=end, name=self.strings.code(str(e["name"])), category=self.strings.code(str(e["cat"])),
             id=number(args.get("External id")) % 2**32, thread=number(e.get("tid")) % 2**32, domain=0,
@@ -225,50 +274,55 @@ class _Importer:
         "overhead": overhead,
     }
 
-    def build_regions(self) -> dict[int, list[tuple[int, int, int, int]]]:
-        """The regions table out of nested spans; returns thread -> [(start, end, path code, instance), ...] by start."""
-        placed: dict[int, list[tuple[int, int, int, int]]] = {}
-        instance = 0
-        for thread, spans in self.spans.items():
-            spans.sort(key=lambda s: (s[0], -s[1]))
-            stack: list[tuple[int, int, str]] = []  # end, instance, path
+    def build_regions(self) -> dict[int, Spans]:
+        """The regions table out of nested spans; returns thread -> its placed spans by start.
+
+        Threads that torch's autograd engine runs on nest under the region open on the only other thread that has one.
+        """
+        placed: dict[int, Spans] = {}
+        workers = self.autograd_threads
+        for thread in sorted(self.spans, key=lambda t: t in workers):
+            spans = sorted(self.spans[thread], key=lambda s: (s[0], -s[1]))
+            inherit = Inherited([placed[t] for t in placed if t not in workers]) if thread in workers else None
+            stack: list[Placed] = []
             placed[thread] = []
             for start, end, name in spans:
-                while stack and stack[-1][0] <= start:
+                while stack and stack[-1].end <= start:
                     stack.pop()
-                instance += 1
-                path = (stack[-1][2] + "/" if stack else "") + escape_name(name)
+                parent = stack[-1] if stack else inherit.at(start) if inherit else None
+                path = (parent.path + "/" if parent else "") + escape_name(name)
+                self.instances += 1
+                span = Placed(start, end, path, self.strings.code(path), self.instances, parent.depth + 1 if parent else 0)
                 self.rows["regions"].add(
-                    start=start, end=end, name=self.strings.code(name), path=self.strings.code(path), instance=instance,
-                    parent=stack[-1][1] if stack else 0, thread=thread, depth=min(len(stack), 65535),
+                    start=start, end=end, name=self.strings.code(name), path=span.code, instance=span.instance,
+                    parent=parent.instance if parent else 0, thread=thread, depth=min(span.depth, 65535),
                 )  # fmt: skip
-                placed[thread].append((start, end, self.strings.code(path), instance))
-                stack.append((end, instance, path))
+                placed[thread].append(span)
+                stack.append(span)
         return placed
 
-    def attribute(self, placed: dict[int, list[tuple[int, int, int, int]]]) -> None:
+    def attribute(self, placed: dict[int, Spans]) -> None:
         """Thread and region of every call, and through the correlation ID of the work it caused."""
         api = self.rows["api_calls"].values
         sites: dict[int, tuple[int, int, int]] = {}
         by_thread: dict[int, list[int]] = defaultdict(list)
         for i, thread in enumerate(api["thread"]):
             by_thread[thread].append(i)
+        caused = {c for n in ("kernels", "memcpys", "memsets") for c in self.rows[n].values["correlation_id"]}
         codes, instances = [0] * len(api["start"]), [0] * len(api["start"])
         for thread, calls in by_thread.items():
-            spans = placed.get(thread, [])
+            own = Innermost(placed.get(thread, []))
+            works_for_another = thread not in placed or thread in self.autograd_threads
+            others = Inherited([p for t, p in placed.items() if t not in self.autograd_threads and t != thread])
             calls.sort(key=lambda i: api["start"][i])
-            at, stack = 0, []
             for i in calls:
-                t = api["start"][i]
-                while at < len(spans) and spans[at][0] <= t:
-                    stack.append(spans[at])
-                    at += 1
-                while stack and stack[-1][1] <= t:
-                    stack.pop()
-                # An inner span that ended may hide under one that starts later and ended too; spans nest, so the top counts.
-                code, instance = (stack[-1][2], stack[-1][3]) if stack else (0, 0)
-                codes[i], instances[i] = code, instance
-                sites[api["correlation_id"][i]] = (thread, code, instance)
+                t, correlation = api["start"][i], api["correlation_id"][i]
+                span = own.at(t) or (others.at(t) if works_for_another else None)
+                if correlation not in caused:
+                    continue
+                if span is not None:
+                    codes[i], instances[i] = span.code, span.instance
+                sites[correlation] = (thread, codes[i], instances[i])
         api["region"], api["region_instance"] = codes, instances
         for name in ("kernels", "memcpys", "memsets"):
             rows = self.rows[name].values

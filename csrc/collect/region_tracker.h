@@ -1,8 +1,9 @@
 // The decoder's picture of every thread's open regions, rebuilt from the event rings.
 //
 // A region belongs to (thread, task). A launch gets the innermost region of its task; else of the thread's outermost
-// code (regions opened around an event loop); else, on a thread that never opened a region itself (an autograd worker),
-// the innermost region of the only thread that has one open. Decoder thread only.
+// code (regions opened around an event loop). A thread that works for another one inherits: a thread that never opened a
+// region itself, and torch's autograd threads (by their name, pt_autograd_*) even if they did, get the innermost region
+// of the only other thread that has one open. Decoder thread only.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -56,6 +57,8 @@ class RegionTracker {
   struct ThreadState {
     std::unordered_map<uint64_t, Stack> stacks;  // by task; empty ones are erased, except the outermost (0)
     size_t open = 0;
+    uint32_t claims = 0;  // of the slot when is_worker was found out
+    bool is_worker = false;
     std::vector<Event> pending;
     size_t at = 0;
   };
@@ -65,6 +68,7 @@ class RegionTracker {
   void exit(Store& store, uint32_t slot, const Event& e);
   const OpenRegion* innermost(uint32_t slot, uint64_t task) const;
   const OpenRegion* inherited() const;
+  void meet(uint32_t slot);
   uint32_t intern_path(Store& store, uint32_t node);
   uint32_t child_node(uint32_t parent, uint32_t name);
   void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);
@@ -75,7 +79,7 @@ class RegionTracker {
   std::vector<PathNode> x_nodes;
   std::unordered_map<uint64_t, uint32_t> x_children;  // parent node << 32 | name -> node
   uint32_t x_instances = 0;
-  size_t x_threads_open = 0;  // threads with an open region
+  size_t x_threads_open = 0;  // threads with an open region, workers not counted
   uint64_t x_generation = 1;
 };
 

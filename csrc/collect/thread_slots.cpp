@@ -40,6 +40,8 @@ ThreadSlot* claim() noexcept {
     slot.next_wake = slot.ring.pushed() + kRingEvents / 4;
     slot.ever_entered.store(false, std::memory_order_relaxed);
     slot.tid.store(own_tid(), std::memory_order_relaxed);
+    slot.system_tid.store(static_cast<uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+    slot.claims.fetch_add(1, std::memory_order_relaxed);
     uint32_t used = g_used.load(std::memory_order_relaxed);
     while (used < i + 1 && !g_used.compare_exchange_weak(used, i + 1, std::memory_order_release)) {
     }

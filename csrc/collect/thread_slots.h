@@ -35,7 +35,9 @@ struct ThreadSlot {
   uint32_t nodes_created = 0;    // graph nodes created since the running call was entered
   uint64_t next_wake = 0;        // ring position at which the decoder is woken next
   std::atomic<uint64_t> launches{0};  // kernel launches that execute (not captured into a graph)
-  std::atomic<uint32_t> tid{0};       // system thread ID
+  std::atomic<uint32_t> tid{0};       // thread ID to show
+  std::atomic<uint32_t> system_tid{0};
+  std::atomic<uint32_t> claims{0};    // how often the slot was given to a thread
   // 0 free, 1 in use, 2 thread ended (the decoder empties the ring, then frees the slot)
   std::atomic<uint32_t> state{0};
   std::atomic<bool> ever_entered{false};  // opened a region itself in this session
