@@ -5,4 +5,5 @@ PYBIND11_MODULE(_core, m) {
   m.doc() = "Native part of cuptiprof.";
   cuptiprof::register_errors(m);
   cuptiprof::register_schema(m);
+  cuptiprof::register_filter(m);
 }
