@@ -58,6 +58,7 @@ class Decoder {
   void loop();
   void pass();
   std::unique_ptr<Store> new_store();
+  void hand_over_full_store();
   void swap_store(std::unique_ptr<Store> next);
 
   const Api& x_api;
