@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from cuptiprof.result import Table
+    from cuptiprof.tables import Table
 
 __all__ = ["KernelFilter", "Launch", "demangle", "function_base", "nearest_names"]
 
@@ -33,7 +33,9 @@ def _dims(what: str, value: _Dims) -> tuple[int, int, int]:
         given = tuple(value) if isinstance(value, Sequence) else (value,)
         numbers = tuple(operator.index(v) for v in given)
     except TypeError:
-        raise FilterError(f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1).") from None
+        raise FilterError(
+            f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1)."
+        ) from None
     if not 1 <= len(numbers) <= 3 or any(not 0 <= n < 2**31 for n in numbers):
         raise FilterError(f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1).")
     x, y, z = (*numbers, 1, 1)[:3]

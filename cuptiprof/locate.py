@@ -67,7 +67,9 @@ def candidates(override: str | None = None) -> Iterator[Found]:
     for wheel in _wheels():
         if wheel.is_file():
             yield Found(str(wheel), "PyPI wheel nvidia-cuda-cupti", file_version(wheel))
-    for home in dict.fromkeys(filter(None, (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"))):
+    for home in dict.fromkeys(
+        filter(None, (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"))
+    ):
         for folder in ("extras/CUPTI/lib64", "lib64"):
             for soname in SONAMES:
                 file = Path(home) / folder / soname

@@ -33,7 +33,9 @@ uint64_t timestamp(const Api& api) {
 // A subscription taken and given back: says whether another tool holds CUPTI.
 void try_subscribe(const Api& api) {
   CUpti_SubscriberHandle handle = nullptr;
-  check(api, api.cuptiSubscribe(&handle, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr),
+  check(api,
+        api.cuptiSubscribe(
+            &handle, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr),
         "cuptiSubscribe");
   api.cuptiUnsubscribe(handle);
 }
@@ -79,11 +81,12 @@ void register_cupti(py::module_& m) {
         return std::const_pointer_cast<Api>(
             load_cupti({std::move(path), std::move(found_by), simulated, safe_without_driver}));
       },
-      py::arg("path"), py::arg("found_by") = "", py::arg("simulated") = false, py::arg("safe_without_driver") = false,
-      nogil);
+      py::arg("path"), py::arg("found_by") = "", py::arg("simulated") = false,
+      py::arg("safe_without_driver") = false, nogil);
   m.def("loaded_library", &loaded_library, py::arg("soname"), "Path of an already loaded library, or ''.");
-  m.def("api_base_name", [](const std::string& name) { return std::string(base_name(name)); }, py::arg("name"),
-        "API name without its version suffix.");
+  m.def(
+      "api_base_name", [](const std::string& name) { return std::string(base_name(name)); }, py::arg("name"),
+      "API name without its version suffix.");
   m.def(
       "error_text",
       [](int code) {

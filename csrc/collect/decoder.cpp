@@ -7,7 +7,8 @@
 namespace cuptiprof {
 namespace {
 
-// Rings are looked at this often even when no buffer completes; a thread that fills a quarter of its ring wakes us sooner.
+// Rings are looked at this often even when no buffer completes; a thread that fills a quarter of its ring
+// wakes us sooner.
 constexpr int kPollMilliseconds = 20;
 // Full stores that wait for the disk; while there are as many, the newest keeps growing up to its budget.
 constexpr size_t kMaxSegments = 1;
@@ -89,8 +90,9 @@ uint64_t Decoder::wait_for_buffers(uint64_t seen, int timeout_ms) {
   return x_buffers_decoded;
 }
 
-// keep="spill": gives the full store to the writer. While the disk is behind, decoding waits and the buffer pool takes what
-// comes; after kDiskPatience the store fills up to its budget and what does not fit is counted.
+// keep="spill": gives the full store to the writer. While the disk is behind, decoding waits and the buffer
+// pool takes what comes; after kDiskPatience the store fills up to its budget and what does not fit is
+// counted.
 void Decoder::hand_over_full_store() {
   const auto deadline = std::chrono::steady_clock::now() + kDiskPatience;
   std::unique_lock lock(x_mutex);

@@ -1,4 +1,5 @@
-// One table of pointers to what libcupti and libcuda export; members are named as the functions. Nothing is linked.
+// One table of pointers to what libcupti and libcuda export; members are named as the functions. Nothing is
+// linked.
 #pragma once
 #include <cuda.h>
 #include <cupti_activity.h>
@@ -29,9 +30,9 @@ struct Api {
 };
 
 struct LoadRequest {
-  std::string path;            // of libcupti
-  std::string found_by;        // for people: "PyPI wheel", "already loaded", ...
-  bool simulated = false;      // the stand-in: it exports the driver functions too, and says so itself
+  std::string path;                  // of libcupti
+  std::string found_by;              // for people: "PyPI wheel", "already loaded", ...
+  bool simulated = false;            // the stand-in: it exports the driver functions too, and says so itself
   bool safe_without_driver = false;  // the file is known to be <= 13.1, which survives calls without a driver
 };
 

@@ -52,12 +52,12 @@ std::shared_ptr<const Api> load_cupti(const LoadRequest& request) {
   api->path = path_of(handle);
   if (api->path.empty()) api->path = request.path;
   const char* absent = nullptr;
-#define CP_REQUIRED(name)                                                     \
-  api->name = reinterpret_cast<decltype(&::name)>(dlsym(handle, #name));      \
+#define CP_REQUIRED(name)                                                \
+  api->name = reinterpret_cast<decltype(&::name)>(dlsym(handle, #name)); \
   if (!api->name && !absent) absent = #name;
 #define CP_OPTIONAL(name, feature) api->name = reinterpret_cast<decltype(&::name)>(dlsym(handle, #name));
-#define CP_DRIVER(name)                                                                                   \
-  if (request.simulated || driver)                                                                        \
+#define CP_DRIVER(name)            \
+  if (request.simulated || driver) \
     api->name = reinterpret_cast<decltype(&::name)>(dlsym(request.simulated ? handle : driver, #name));
 #include "cupti/api.def"
 #undef CP_REQUIRED
@@ -68,12 +68,14 @@ std::shared_ptr<const Api> load_cupti(const LoadRequest& request) {
                 "pip install 'nvidia-cuda-cupti>=12.6', or name a libcupti.so with CUPTIPROF_CUPTI");
   const bool is_standin = dlsym(handle, "cuptisim_reset") != nullptr;
   if (is_standin != request.simulated)
-    throw Error(ErrorKind::kDevice,
-                is_standin ? api->path + " is the simulated device" : api->path + " is not the simulated device",
-                "simulated devices are asked for by name: device=\"sim\"");
+    throw Error(
+        ErrorKind::kDevice,
+        is_standin ? api->path + " is the simulated device" : api->path + " is not the simulated device",
+        "simulated devices are asked for by name: device=\"sim\"");
   uint32_t version = 0;
   if (const CUptiResult rc = api->cuptiGetVersion(&version); rc != CUPTI_SUCCESS)
-    throw Error(ErrorKind::kDevice, api->path + " does not work here: cuptiGetVersion returned " + std::to_string(rc),
+    throw Error(ErrorKind::kDevice,
+                api->path + " does not work here: cuptiGetVersion returned " + std::to_string(rc),
                 "libcupti 13.3 and newer need the NVIDIA driver; run `cuptiprof doctor`");
   api->version = static_cast<int>(version);
   if (api->cuDriverGetVersion) api->cuDriverGetVersion(&api->driver_version);

@@ -24,7 +24,13 @@ def test_kernels_carry_what_was_launched(sim: SimDevice) -> None:
     assert row["name"] == "_Z3addPf"
     assert row["stream"] == 9
     assert row["end"] - row["start"] == 5000
-    assert [int(kernels[c][0]) for c in ("grid_x", "grid_y", "grid_z", "block_x", "block_y")] == [2, 3, 4, 32, 2]
+    assert [int(kernels[c][0]) for c in ("grid_x", "grid_y", "grid_z", "block_x", "block_y")] == [
+        2,
+        3,
+        4,
+        32,
+        2,
+    ]
     assert int(kernels["dynamic_shared_memory"][0]) == 512
     assert row["thread"] == threading.get_native_id()
     # One stream runs one kernel after another.
@@ -169,7 +175,9 @@ def test_invalid_timestamps_are_losses_not_rows(sim: SimDevice) -> None:
     assert r.losses["unreconciled_launches"] == 0
 
 
-@pytest.mark.parametrize("fault", [(Fault.LATE_RECORDS, 7, 50), (Fault.SHUFFLE, 64, 0), (Fault.SLOW_WORKER, 100_000, 0)])
+@pytest.mark.parametrize(
+    "fault", [(Fault.LATE_RECORDS, 7, 50), (Fault.SHUFFLE, 64, 0), (Fault.SLOW_WORKER, 100_000, 0)]
+)
 def test_late_and_shuffled_records_lose_nothing(sim: SimDevice, fault: tuple[Fault, int, int]) -> None:
     with cuptiprof.profile(device="sim", activities=["kernel"]) as prof:
         device = SimDevice()
@@ -212,12 +220,14 @@ def test_keep_latest_and_first(sim: SimDevice) -> None:
 
 
 def test_spill_keeps_everything(sim: SimDevice, tmp_path: object) -> None:
-    with cuptiprof.profile(
-        device="sim", activities=["kernel"], keep="spill", budget="16 MB", spill_dir=str(tmp_path)
-    ) as prof:
-        with cuptiprof.region("spilled"):
-            for i in range(40):
-                launch_at_decoder_pace(prof, f"kernel_{i % 3}", 10_000, grid=(i + 1, 1, 1))
+    with (
+        cuptiprof.profile(
+            device="sim", activities=["kernel"], keep="spill", budget="16 MB", spill_dir=str(tmp_path)
+        ) as prof,
+        cuptiprof.region("spilled"),
+    ):
+        for i in range(40):
+            launch_at_decoder_pace(prof, f"kernel_{i % 3}", 10_000, grid=(i + 1, 1, 1))
     r = prof.result()
     assert prof._spill is not None and prof._spill._segments > 1
     assert r.losses["spill_dropped"] == 0
@@ -381,9 +391,8 @@ def test_sessions_cost_what_the_first_did(sim: SimDevice) -> None:
         return rss * os.sysconf("SC_PAGESIZE"), threading.active_count(), len(os.listdir("/proc/self/fd"))
 
     def session() -> None:
-        with cuptiprof.profile(device="sim", budget="16 MB") as prof:
-            with cuptiprof.region("r"):
-                SimDevice().launch("k", count=1000)
+        with cuptiprof.profile(device="sim", budget="16 MB") as prof, cuptiprof.region("r"):
+            SimDevice().launch("k", count=1000)
         assert len(prof.result().kernels) == 1000
 
     for _ in range(20):

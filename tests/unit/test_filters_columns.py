@@ -10,7 +10,16 @@ from cuptiprof.errors import CuptiprofError, FilterError
 from cuptiprof.filters import KernelFilter, Launch
 
 STRINGS = ["", "_Z4gemmIfEvv", "relu", "fwd", "fwd/a", "bwd"]
-CONFIG_COLUMNS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "static_shared_memory", "dynamic_shared_memory")
+CONFIG_COLUMNS = (
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "block_x",
+    "block_y",
+    "block_z",
+    "static_shared_memory",
+    "dynamic_shared_memory",
+)
 
 
 class Columns:
@@ -28,7 +37,15 @@ class Columns:
     codes = __getitem__
 
 
-CONFIGS = Columns(dict(zip(CONFIG_COLUMNS, np.array([[1, 1, 1, 32, 1, 1, 0, 0], [2, 1, 1, 32, 1, 1, 16, 16]], "i4").T, strict=True)))
+CONFIGS = Columns(
+    dict(
+        zip(
+            CONFIG_COLUMNS,
+            np.array([[1, 1, 1, 32, 1, 1, 0, 0], [2, 1, 1, 32, 1, 1, 16, 16]], "i4").T,
+            strict=True,
+        )
+    )
+)
 KEYS = ("name", "region", "config", "device", "context", "stream", "thread", "correlation_id")
 rows = st.lists(
     st.tuples(
