@@ -60,7 +60,7 @@ size_t ItaniumDemangler::sequence_id() {
 
 void ItaniumDemangler::charge(const Piece& piece) {
   size_t size = piece.left.size() + piece.right.size();
-  for (const Piece& e : piece.elements) size += e.left.size() + e.right.size();
+  for (const Piece& e : piece.elements) size += e.left.size() + e.right.size() + 16;
   x_work += size + 16;
   if (size > kMaxText || x_work > kMaxWork) throw Failed{};
 }

@@ -34,7 +34,7 @@ const DemangledOperator* find_demangled_operator(std::string_view code) {
 DemangledPiece ItaniumDemangler::encoding(bool top_level) {
   const Nesting nesting(*this);
   std::vector<Piece> outer_params;
-  if (!top_level) outer_params = x_params;  // T_ in a local name means its own function's
+  if (!top_level) outer_params.swap(x_params);  // T_ in a local name means its own function's
   NameInfo info;
   const bool qualified = peek() == 'N' || peek() == 'Z';
   Piece out = name(&info);

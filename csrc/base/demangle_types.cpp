@@ -384,12 +384,12 @@ std::string ItaniumDemangler::template_args(NameInfo* info) {
   // Template arguments are complete in themselves, whatever they stand in.
   const int lambda_params = std::exchange(x_lambda_params, 0);
   std::vector<Piece> arguments;
+  if (info) x_params.clear();
   while (!take("E")) {
     arguments.push_back(template_arg());
-    if (info) x_params = arguments;
+    if (info) x_params.push_back(arguments.back());
   }
   x_lambda_params = lambda_params;
-  if (info) x_params = arguments;
   std::string text = "<" + join(arguments);
   if (text.ends_with('>')) text += ' ';
   return text + ">";

@@ -33,7 +33,8 @@ class ItaniumDemangler {
   static constexpr size_t kMaxInput = 32768;
   static constexpr size_t kMaxText = 65536;      // bytes of any one piece
   static constexpr size_t kMaxWork = 16u << 20;  // bytes of text made in all
-  static constexpr int kMaxDepth = 256;
+  static constexpr int kMaxDepth =
+      512;  // productions; a level of template arguments takes 4, all of it < 1 MiB of stack
 
  private:
   using Piece = DemangledPiece;

@@ -7,5 +7,6 @@ namespace cuptiprof {
 void register_errors(pybind11::module_& m);
 void register_schema(pybind11::module_& m);
 void register_filter(pybind11::module_& m);
+void register_filter_columns(pybind11::module_& m);
 
 }  // namespace cuptiprof

@@ -6,4 +6,5 @@ PYBIND11_MODULE(_core, m) {
   cuptiprof::register_errors(m);
   cuptiprof::register_schema(m);
   cuptiprof::register_filter(m);
+  cuptiprof::register_filter_columns(m);
 }
