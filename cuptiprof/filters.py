@@ -293,13 +293,14 @@ class KernelFilter:
         """The selected rows of a kernels table as a bool array, one entry a row.
 
         Rows are judged in ascending order of correlation ID. ``configs`` is the launch_configs table of the
-        same run; leave it out only when the filter does not look at grid, block or shared memory.
+        same run; by default the one that the kernels table refers to.
 
         Raises:
             FilterError: more distinct kernels or configurations than a filter keeps counters for, or a
                 filter that needs ``configs``.
         """
         sizes = None
+        configs = configs if configs is not None else kernels.configs
         if configs is not None:
             import numpy as np
 
@@ -340,6 +341,11 @@ class KernelFilter:
             or f["mode"] == "per-launch-config"
             or (f["kernel_ids"] and self.is_stateful)
         )
+
+    @property
+    def native(self) -> _core.KernelFilter:
+        """The compiled object, for the collector."""
+        return self._native
 
     @property
     def name_patterns(self) -> list[str]:

@@ -28,6 +28,8 @@ class Columns:
     def __init__(self, columns, strings=()):
         self.columns, self.strings = columns, list(strings)
 
+    configs = None
+
     def __len__(self):
         return len(next(iter(self.columns.values())))
 
