@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from cuptiprof.result import Table
+    from cuptiprof.tables import Table
 
 __all__ = ["KernelFilter", "Launch", "demangle", "function_base", "nearest_names"]
 

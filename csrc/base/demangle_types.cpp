@@ -6,80 +6,23 @@
 namespace cuptiprof {
 namespace {
 
-const char* one_letter_type(char c) {
-  switch (c) {
-    case 'v':
-      return "void";
-    case 'w':
-      return "wchar_t";
-    case 'b':
-      return "bool";
-    case 'c':
-      return "char";
-    case 'a':
-      return "signed char";
-    case 'h':
-      return "unsigned char";
-    case 's':
-      return "short";
-    case 't':
-      return "unsigned short";
-    case 'i':
-      return "int";
-    case 'j':
-      return "unsigned int";
-    case 'l':
-      return "long";
-    case 'm':
-      return "unsigned long";
-    case 'x':
-      return "long long";
-    case 'y':
-      return "unsigned long long";
-    case 'n':
-      return "__int128";
-    case 'o':
-      return "unsigned __int128";
-    case 'f':
-      return "float";
-    case 'd':
-      return "double";
-    case 'e':
-      return "long double";
-    case 'g':
-      return "__float128";
-    case 'z':
-      return "...";
-    default:
-      return nullptr;
-  }
-}
+// Builtin types by letter, from 'a'.
+constexpr const char* kOneLetter[26] = {
+    "signed char", "bool",       "char",          "double",    "long double",
+    "float",       "__float128", "unsigned char", "int",       "unsigned int",
+    nullptr,       "long",       "unsigned long", "__int128",  "unsigned __int128",
+    nullptr,       nullptr,      nullptr,         "short",     "unsigned short",
+    nullptr,       "void",       "wchar_t",       "long long", "unsigned long long",
+    "..."};
+// The same after a 'D'.
+constexpr const char* kAfterD[26] = {
+    "auto",  nullptr,    "decltype(auto)", "decimal64", "decimal128", "decimal32", nullptr,
+    "half",  "char32_t", nullptr,          nullptr,     nullptr,      nullptr,     "decltype(nullptr)",
+    nullptr, nullptr,    nullptr,          nullptr,     "char16_t",   nullptr,     "char8_t",
+    nullptr, nullptr,    nullptr,          nullptr,     nullptr};
 
-const char* d_type(char c) {
-  switch (c) {
-    case 'a':
-      return "auto";
-    case 'c':
-      return "decltype(auto)";
-    case 'd':
-      return "decimal64";
-    case 'e':
-      return "decimal128";
-    case 'f':
-      return "decimal32";
-    case 'h':
-      return "half";
-    case 'i':
-      return "char32_t";
-    case 'n':
-      return "decltype(nullptr)";
-    case 's':
-      return "char16_t";
-    case 'u':
-      return "char8_t";
-    default:
-      return nullptr;
-  }
+const char* lookup(const char* const (&table)[26], char c) {
+  return c >= 'a' && c <= 'z' ? table[c - 'a'] : nullptr;
 }
 
 }  // namespace
@@ -102,10 +45,10 @@ DemangledPiece ItaniumDemangler::type() {
 }
 
 bool ItaniumDemangler::builtin(Piece& out) {
-  const char* text = one_letter_type(peek());
+  const char* text = lookup(kOneLetter, peek());
   if (text) {
     ++x_at;
-  } else if (peek() == 'D' && (text = d_type(peek(1)))) {
+  } else if (peek() == 'D' && (text = lookup(kAfterD, peek(1)))) {
     x_at += 2;
   } else if (take("DF16b")) {
     text = "std::bfloat16_t";
