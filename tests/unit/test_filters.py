@@ -177,7 +177,9 @@ def test_nvprof_fields():
 def test_ncu_counts_invocations_by_name_and_configuration():
     launches = [Launch(name="k", grid=g, stream=s) for g, s in [(1, 1), (2, 1), (1, 2), (1, 1), (2, 2)]]
     assert KernelFilter.from_ncu(kernel_id=":::2").select(launches) == [2, 4]
-    assert KernelFilter.from_ncu(kernel_id=":1|2::2").select(launches) == [3]  # the stream is given: counted by it
+    assert KernelFilter.from_ncu(kernel_id=":1|2::2").select(launches) == [
+        3
+    ]  # the stream is given: counted by it
     assert KernelFilter.from_ncu(kernel_id=":1::2").select(launches) == [3]
     many = [Launch(name="k")] * 30
     assert KernelFilter.from_ncu(kernel_id=":::.*5|3").select(many) == [2, 4, 14, 24]
@@ -349,7 +351,8 @@ def test_text_and_equality():
         mode="per-gpu",
     )
     assert f.describe() == (
-        "kernels '*gemm*', not kernels 'x', in region 'fwd', devices 0,1, grid (2,3,1), skip 1, every 2, count 5, per-gpu"
+        "kernels '*gemm*', not kernels 'x', in region 'fwd', devices 0,1, grid (2,3,1), "
+        "skip 1, every 2, count 5, per-gpu"
     )
     assert repr(f) == f"<KernelFilter {f.describe()}>"
     assert KernelFilter("a") == KernelFilter(["a"]) and hash(KernelFilter("a")) == hash(KernelFilter(["a"]))

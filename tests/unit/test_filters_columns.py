@@ -28,6 +28,8 @@ class Columns:
     def __init__(self, columns, strings=()):
         self.columns, self.strings = columns, list(strings)
 
+    configs = None
+
     def __len__(self):
         return len(next(iter(self.columns.values())))
 
@@ -108,8 +110,13 @@ def test_mask_is_select_in_launch_order(rows, kernel_filter):
 def test_configurations_are_asked_for_only_when_needed():
     kernels = table([(1, 0, 0, 0, 1, 0, 0, 1)])
     assert KernelFilter("gemm").mask(kernels).tolist() == [True]
-    with pytest.raises(FilterError, match="launch configurations"):
-        KernelFilter(grid=1).mask(kernels)
+    for needs in (
+        KernelFilter(grid=1),
+        KernelFilter(mode="per-launch-config", skip=1),
+        KernelFilter.from_ncu(kernel_id=":::2"),
+    ):
+        with pytest.raises(FilterError, match="launch configurations"):
+            needs.mask(kernels)
 
 
 def test_bad_columns_are_refused():
