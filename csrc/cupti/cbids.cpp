@@ -1,0 +1,34 @@
+#include "cupti/cbids.h"
+
+#include <cctype>
+
+namespace cuptiprof {
+
+std::span<const CUpti_CallbackId> driver_gpu_work_cbids() {
+  static constexpr CUpti_CallbackId ids[] = {
+#define CP_LAUNCH(name) CUPTI_DRIVER_TRACE_CBID_##name,
+#define CP_WORK(name) CUPTI_DRIVER_TRACE_CBID_##name,
+#include "cupti/cbids.def"
+#undef CP_LAUNCH
+#undef CP_WORK
+  };
+  return ids;
+}
+
+std::string_view base_name(std::string_view name) {
+  for (bool cut = true; cut;) {
+    cut = false;
+    for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
+      if (name.ends_with(suffix)) name.remove_suffix(suffix.size()), cut = true;
+    }
+    const size_t v = name.rfind("_v");
+    if (v != std::string_view::npos && v + 2 < name.size()) {
+      bool digits = true;
+      for (const char c : name.substr(v + 2)) digits = digits && std::isdigit(static_cast<unsigned char>(c));
+      if (digits) name = name.substr(0, v), cut = true;
+    }
+  }
+  return name;
+}
+
+}  // namespace cuptiprof
