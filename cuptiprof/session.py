@@ -329,7 +329,8 @@ class profile:
         from cuptiprof.filters import nearest_names
 
         assert self._filter is not None
-        names = nearest_names(self._filter.wanted, store.kernel_names())
+        wanted = " ".join(self._filter.name_patterns)
+        names = nearest_names(wanted, store.kernel_names())
         result.metadata["note"] = (
             f"no kernel matched {self._filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
         )

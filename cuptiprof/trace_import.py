@@ -46,7 +46,7 @@ Event = dict[str, Any]
 
 def escape_name(name: str) -> str:
     """A region name as one component of a region path."""
-    return name.replace("/", "\\/")
+    return name.replace("\\", "\\\\").replace("/", "\\/")
 
 
 def read_json(path: Path) -> Any:

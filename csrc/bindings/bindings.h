@@ -8,6 +8,7 @@ void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
 void register_region(pybind11::module_& m);
 void register_schema(pybind11::module_& m);
+void register_filter(pybind11::module_& m);
 void register_session(pybind11::module_& m);
 
 }  // namespace cuptiprof

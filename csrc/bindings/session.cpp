@@ -57,14 +57,22 @@ py::dict tables_of(const std::shared_ptr<Store>& store) {
   return out;
 }
 
+// A kernel name is whatever the driver has: bytes that are not UTF-8 are kept visible rather than refused.
+py::object text_of(std::string_view s) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
+}
+
 py::list strings_of(Store& store) {
   py::list out(store.strings().size());
-  for (uint32_t i = 0; i < store.strings().size(); ++i) {
-    const std::string_view s = store.strings().at(i);
-    // A kernel name is whatever the driver has: bytes that are not UTF-8 are kept visible rather than refused.
-    out[i] = py::reinterpret_steal<py::object>(
-        PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
-  }
+  for (uint32_t i = 0; i < store.strings().size(); ++i) out[i] = text_of(store.strings().at(i));
+  return out;
+}
+
+py::list kernel_names_of(Store& store) {
+  py::list out;
+  for (uint32_t i = 0; i < store.strings().size(); ++i)
+    if (store.is_kernel_name(i)) out.append(text_of(store.strings().at(i)));
   return out;
 }
 
@@ -77,7 +85,7 @@ Keep keep_of(const std::string& keep) {
 std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vector<int>& kinds,
                                       const std::string& keep, size_t budget, size_t buffer_size, size_t buffer_count,
                                       bool latency_timestamps, bool profiler_calls, const std::string& label,
-                                      int drain_timeout_ms, const py::object& filter) {
+                                      int drain_timeout_ms, std::shared_ptr<KernelFilter> filter) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
@@ -89,7 +97,7 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   o.buffer_count = buffer_count;
   o.label = label;
   o.drain_timeout_ms = drain_timeout_ms;
-  if (!filter.is_none()) o.filter = nullptr;
+  o.filter = std::move(filter);
   return std::make_unique<Session>(std::move(o));
 }
 
@@ -99,6 +107,7 @@ void register_session(py::module_& m) {
   py::class_<Store, std::shared_ptr<Store>>(m, "Store", "The tables of one result, as the collector left them.")
       .def("tables", &tables_of, "{table: {column: read-only NumPy view}}")
       .def("strings", [](Store& s) { return strings_of(s); }, "The string list that str columns index.")
+      .def("kernel_names", &kernel_names_of, "Every kernel name that came, kept or not.")
       .def_property_readonly("used_bytes", &Store::used_bytes);
 
   const auto nogil = py::call_guard<py::gil_scoped_release>();
@@ -106,7 +115,7 @@ void register_session(py::module_& m) {
       .def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
            py::arg("budget"), py::arg("buffer_size") = 0, py::arg("buffer_count") = 0,
            py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false, py::arg("label") = "",
-           py::arg("drain_timeout_ms") = 1000, py::arg("filter") = py::none())
+           py::arg("drain_timeout_ms") = 1000, py::arg("filter") = nullptr)
       .def("start", &Session::start, py::arg("armed") = false, nogil)
       .def("pause", &Session::pause, nogil)
       .def("resume", &Session::resume, nogil)

@@ -166,8 +166,36 @@ RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* na
   e.id = store.strings().intern(name ? name : "");
   e.pointer = name;
   store.note_kernel_name(e.id);
-  e.selected = !x_filter || x_filter->matches_name(store.strings().at(e.id));
+  if (x_filter) e.verdict = x_filter->name_verdict(NameParts(store.strings().at(e.id)));
   return e;
+}
+
+// The filter's verdict on one kernel; name and region verdicts are kept, so most of this is comparing integers.
+bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict& name) {
+  if (!name.accepted) return false;
+  const CallSite* site = x_calls.find(k.correlationId);
+  bool region = true;
+  if (x_filter->needs_regions()) {
+    const uint32_t node = site ? site->node : 0;
+    if (node >= x_region_verdicts.size()) x_region_verdicts.resize(node + 64, -1);
+    int8_t& verdict = x_region_verdicts[node];
+    if (verdict < 0) {
+      const std::string& path = x_regions.path_text(node);
+      const std::vector<std::string> names = split_region_path(path);
+      const std::vector<std::string_view> views(names.begin(), names.end());
+      verdict = x_filter->matches_ranges({path, views, {}, {}});
+    }
+    region = verdict != 0;
+  }
+  LaunchView launch;
+  launch.device = k.deviceId;
+  launch.context = k.contextId;
+  launch.stream = k.streamId;
+  launch.thread = site ? site->thread : 0;
+  launch.grid = {k.gridX, k.gridY, k.gridZ};
+  launch.block = {k.blockX, k.blockY, k.blockZ};
+  launch.shared_memory = int64_t{k.staticSharedMemory} + k.dynamicSharedMemory;
+  return x_filter->matches_stateless(launch, name, region);
 }
 
 void RecordDecoder::forget_names() {
@@ -202,7 +230,7 @@ void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
     x_kernels_received.store(x_kernels_received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!valid_times(k.start, k.end)) return;
   const NameEntry& name = name_entry(store, k.name);
-  if (!name.selected) {
+  if (x_filter && !selected(k, name.verdict)) {
     count(x_losses.filter_rejected);
     return;
   }

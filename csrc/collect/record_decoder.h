@@ -12,12 +12,12 @@
 
 #include "collect/correlation_map.h"
 #include "collect/region_tracker.h"
+#include "filter/kernel_filter.h"
 #include "store/store.h"
 
 namespace cuptiprof {
 
 struct Api;
-class KernelFilter;
 
 class RecordDecoder {
  public:
@@ -39,7 +39,7 @@ class RecordDecoder {
   struct NameEntry {
     const char* pointer = nullptr;
     uint32_t id = 0;
-    bool selected = true;  // the filter's verdict on the name
+    NameVerdict verdict;  // the filter's
   };
   struct ConfigEntry {
     uint64_t words[13] = {};
@@ -65,6 +65,7 @@ class RecordDecoder {
 
   NameEntry& name_entry(Store& store, const char* name);
   uint32_t config_id(Store& store, const CUpti_Activity* record);
+  bool selected(const CUpti_ActivityKernel10& kernel, const NameVerdict& name);
   bool valid_times(uint64_t start, uint64_t end);
   template <typename Row>
   void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);
@@ -79,6 +80,7 @@ class RecordDecoder {
   std::atomic<uint64_t> x_kernels_received{0};
   std::vector<NameEntry> x_names;      // direct-mapped by pointer
   std::vector<ConfigEntry> x_configs;  // direct-mapped by name and grid
+  std::vector<int8_t> x_region_verdicts;  // by region path node; -1: not asked yet
   std::array<std::vector<uint32_t>, 2> x_api_names;  // [domain][cbid] -> string ID + 1
   struct OpenMarker {
     uint32_t id;

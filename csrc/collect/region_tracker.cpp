@@ -166,7 +166,7 @@ uint32_t RegionTracker::child_node(uint32_t parent, uint32_t name) {
     PathNode node;
     if (parent) node.text = x_nodes[parent].text + '/';
     for (const char c : region_name(name)) {
-      if (c == '/') node.text += '\\';
+      if (c == '/' || c == '\\') node.text += '\\';
       node.text += c;
     }
     x_nodes.push_back(std::move(node));

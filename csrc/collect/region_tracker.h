@@ -39,7 +39,7 @@ class RegionTracker {
 
  private:
   struct PathNode {
-    std::string text;  // names from the outermost joined by '/', a '/' within a name written "\/"
+    std::string text;  // names from the outermost joined by '/', "/" and "\" within a name written "\/" and "\\"
     uint32_t string_id = 0;
     uint64_t generation = 0;
   };
