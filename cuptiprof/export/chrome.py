@@ -124,7 +124,7 @@ def _process(result: Result) -> int:
 def _metadata(result: Result) -> Iterator[Event]:
     ts, pid = _Us(_origin(result)), _process(result)
 
-    def row(name: str, pid: int, tid: int, **args: Any) -> Event:
+    def row(name: str, pid: int, tid: int, /, **args: Any) -> Event:
         return {"name": name, "ph": "M", "pid": pid, "tid": tid, "args": args, "ts": ts}
 
     label = "CPU (simulated run)" if result.simulated else "CPU"
