@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import platform
+import stat
 import struct
 from dataclasses import dataclass
 
 MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64", 3: "i386", 40: "arm"}
-_MAX_BYTES = 1 << 30
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_NEEDED, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SONAME = 1, 5, 6, 10, 14
 _SHT_DYNSYM = 11
@@ -40,17 +41,19 @@ def read_elf(path: str | os.PathLike[str]) -> Elf:
         ElfError: the file is no shared object, is for 32 bits, or its tables lie outside of the file.
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size > _MAX_BYTES:
-            raise ElfError("file too large")
-        data = file.read()
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise ElfError("not a file")
+    if status.st_size == 0:
+        raise ElfError("empty file")
     try:
-        return _read(data)
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _read(data)
     except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as e:
         raise ElfError(f"damaged ELF file ({e})") from None
 
 
-def _read(data: bytes) -> Elf:
+def _read(data: mmap.mmap) -> Elf:
     if data[:4] != b"\x7fELF":
         raise ElfError("not an ELF file")
     if data[4:6] != b"\x02\x01":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import platform
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -168,11 +169,11 @@ def _linker_cache() -> list[str]:
     return []
 
 
-def find_cupti(override: str | None = None) -> Found:
-    """The libcupti to use: the first of :func:`candidates` that the driver is new enough for, else the first.
+def choose(override: str | None = None) -> Found:
+    """The first of :func:`candidates` that the driver is new enough for, else the first.
 
     Raises:
-        DeviceError: there is none, or the named file does not exist.
+        DeviceError: there is none.
     """
     everything = list(candidates(override))
     if not everything:
@@ -182,12 +183,36 @@ def find_cupti(override: str | None = None) -> Found:
             'without a GPU use device="sim"',
         )
     best = everything[0]
-    if best.how.startswith("named") and not os.path.isfile(best.path):
-        raise DeviceError(f"no such file: {best.path} ({best.how})", hint=f"{VARIABLE} must name a libcupti.so file")
     if best.how.startswith(("named", "already")):
         return best
     driver = driver_version() // 1000
     return next((f for f in everything if not driver or major_version(f) <= driver), best)
+
+
+def find_cupti(override: str | None = None) -> Found:
+    """The libcupti to use, checked as far as that goes without loading it.
+
+    Raises:
+        DeviceError: there is none, or the file is no libcupti of this processor.
+    """
+    found = choose(override)
+    check_file(found.path)
+    return found
+
+
+def check_file(path: str) -> None:
+    """Raise DeviceError unless `path` is a libcupti that this process can load: loading a truncated file can crash."""
+    hint = f"pip install --force-reinstall nvidia-cuda-cupti, or set {VARIABLE} to a libcupti.so"
+    try:
+        elf = read_elf(path)
+    except OSError as e:
+        raise DeviceError(f"cannot read {path}: {e.strerror}", hint=hint) from None
+    except ElfError as e:
+        raise DeviceError(f"{path} is no shared library: {e}", hint=hint) from None
+    if not elf.is_for_this_machine:
+        raise DeviceError(f"{path} is for {elf.machine}, this is {platform.machine()}", hint=hint)
+    if "cuptiGetVersion" not in elf.exports:
+        raise DeviceError(f"{path} is not a libcupti", hint=hint)
 
 
 def major_version(found: Found) -> int:

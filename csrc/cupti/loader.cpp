@@ -23,7 +23,9 @@ std::string path_of(void* handle) {
   return realpath(map->l_name, resolved) ? resolved : map->l_name;
 }
 
+// Functions that tell releases apart.
 constexpr const char* kFirstIn13_2 = "cuptiActivityGetStructSize";
+constexpr const char* kFirstIn13_3 = "cuptiGetTimestamp_v2";
 constexpr const char* kDriverHint =
     "install the NVIDIA driver, or start the container with --gpus all; without a GPU use device=\"sim\"";
 
@@ -97,6 +99,13 @@ std::shared_ptr<const Api> load_cupti(const LoadRequest& request) {
   if (!request.simulated && !driver && dlsym(handle, kFirstIn13_2))
     throw Error(ErrorKind::kDevice,
                 no_driver + "; this libcupti (" + api->path + ", CUDA 13.2 or newer) needs one", kDriverHint);
+  if (driver && dlsym(handle, kFirstIn13_2) && !dlsym(handle, kFirstIn13_3)) {
+    if (const CUresult rc = api->cuInit ? api->cuInit(0) : CUDA_ERROR_NOT_FOUND; rc != CUDA_SUCCESS)
+      throw Error(
+          ErrorKind::kDevice,
+          "cuInit returned " + std::to_string(rc) + "; libcupti of CUDA 13.2 (" + api->path + ") would crash",
+          "check the driver with `nvidia-smi` and run `cuptiprof doctor`");
+  }
   uint32_t version = 0;
   if (const CUptiResult rc = api->cuptiGetVersion(&version); rc != CUPTI_SUCCESS)
     throw Error(ErrorKind::kDevice,
