@@ -95,7 +95,9 @@ def _read(data: mmap.mmap) -> Elf:
             continue
         if offset + size > len(data):
             raise ElfError("damaged ELF file (symbols outside of the file)")
-        for name, info, _, index, _, _ in struct.iter_unpack("<IBBHQQ", data[offset : offset + size - size % 24]):
+        for name, info, _, index, _, _ in struct.iter_unpack(
+            "<IBBHQQ", data[offset : offset + size - size % 24]
+        ):
             if name and index != 0 and info >> 4 in (1, 2):  # defined; global or weak
                 exports.append(text(name))
     return Elf(

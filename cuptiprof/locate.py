@@ -87,6 +87,14 @@ def exported_version(elf: Elf) -> str:
     return "12.4 or older" if "cuptiGetVersion" in elf.exports else ""
 
 
+def needs_driver(path: str) -> bool:
+    """Whether this libcupti does nothing without a driver: 13.2 crashes in the first call, newer ones refuse all."""
+    try:
+        return "cuptiActivityGetStructSize" in read_elf(path).exports
+    except (ElfError, OSError):
+        return False
+
+
 def _wheel_version(file: Path) -> str:
     for site in list(file.parents)[:5]:
         for info in sorted(site.glob("nvidia_cuda_cupti*.dist-info")):
@@ -123,7 +131,8 @@ def _places() -> Iterator[tuple[str, str]]:
             yield loaded, "already loaded in this process"
     for root in _nvidia_packages():
         yield from _present(
-            (root / "cu13" / "lib" / SONAMES[0], root / "cuda_cupti" / "lib" / SONAMES[1]), "PyPI wheel nvidia-cuda-cupti"
+            (root / "cu13" / "lib" / SONAMES[0], root / "cuda_cupti" / "lib" / SONAMES[1]),
+            "PyPI wheel nvidia-cuda-cupti",
         )
     conda = os.environ.get("CONDA_PREFIX")
     if conda:
@@ -131,7 +140,9 @@ def _places() -> Iterator[tuple[str, str]]:
     for home in dict.fromkeys((os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")):
         if home:
             folders = ("extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
-            yield from _present((Path(home, f, s) for f in folders for s in SONAMES), f"CUDA toolkit in {home}")
+            yield from _present(
+                (Path(home, f, s) for f in folders for s in SONAMES), f"CUDA toolkit in {home}"
+            )
     for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
         if folder:
             yield from _present((Path(folder, s) for s in SONAMES), "LD_LIBRARY_PATH")
@@ -160,11 +171,15 @@ def _linker_cache() -> list[str]:
     """Paths that the dynamic linker knows for the sonames, from ``ldconfig -p``."""
     for tool in ("/sbin/ldconfig", "/usr/sbin/ldconfig", "ldconfig"):
         try:
-            out = subprocess.run([tool, "-p"], capture_output=True, text=True, errors="replace", timeout=10).stdout
+            out = subprocess.run(
+                [tool, "-p"], capture_output=True, text=True, errors="replace", timeout=10
+            ).stdout
         except (OSError, subprocess.SubprocessError):
             continue
         return [
-            m.group(1) for s in SONAMES for m in re.finditer(rf"^\s*{re.escape(s)} \(.*\) => (\S+)$", out, re.MULTILINE)
+            m.group(1)
+            for s in SONAMES
+            for m in re.finditer(rf"^\s*{re.escape(s)} \(.*\) => (\S+)$", out, re.MULTILINE)
         ]
     return []
 

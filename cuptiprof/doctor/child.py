@@ -51,15 +51,14 @@ def run_probe(device: str, loaded: str, timeout_s: float = TIMEOUT_S) -> Outcome
             )
         except OSError as e:
             return Outcome(died_in="start", death=f"could not be started: {e}")
-        status: int | None
+        status: int | None = None
         try:
             status = child.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            status = None
-            with contextlib.suppress(OSError):
-                os.killpg(child.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(5)  # a process stuck in the kernel driver cannot be killed
+            pass
+        finally:
+            if status is None:
+                _kill(child)
         report.seek(0)
         outcome, unfinished = _read(report.read())
         if status is None:
@@ -70,6 +69,13 @@ def run_probe(device: str, loaded: str, timeout_s: float = TIMEOUT_S) -> Outcome
             outcome.died_in = unfinished or "exit"
             outcome.death = _death(status) + (f": {last[0]}" if last else "")
         return outcome
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(5)  # one that is stuck in the kernel driver cannot be killed
 
 
 def _read(lines: bytes) -> tuple[Outcome, str]:

@@ -89,7 +89,10 @@ class Driver:
         try:
             self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
             gpu["memory_bytes"] = memory.value
-            major, minor = self._attribute(device, _CAPABILITY_MAJOR), self._attribute(device, _CAPABILITY_MINOR)
+            major, minor = (
+                self._attribute(device, _CAPABILITY_MAJOR),
+                self._attribute(device, _CAPABILITY_MINOR),
+            )
             gpu["compute_capability"] = f"{major}.{minor}"
             gpu["multiprocessors"] = self._attribute(device, _MULTIPROCESSORS)
             gpu["compute_mode"] = _COMPUTE_MODES.get(self._attribute(device, _COMPUTE_MODE), "unknown")
@@ -131,5 +134,7 @@ class Work:
         self._driver.call("cuMemsetD8_v2", self._memory, ctypes.c_ubyte(0), size)
         one, none = ctypes.c_uint(1), ctypes.c_uint(0)
         null = ctypes.c_void_p()
-        self._driver.call("cuLaunchKernel", self._kernel, one, one, one, one, one, one, none, null, null, null)
+        self._driver.call(
+            "cuLaunchKernel", self._kernel, one, one, one, one, one, one, none, null, null, null
+        )
         self._driver.call("cuCtxSynchronize")

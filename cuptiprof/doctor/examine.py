@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import replace
 from typing import Any
 
 from cuptiprof import _core
@@ -58,9 +60,16 @@ def diagnose(device: str = "cuda", *, timeout_s: float = TIMEOUT_S) -> Report:
     _features(report, outcome)
     if device == "cuda":
         report.findings += surroundings.other_tools()
+    report.findings = [replace(f, hint=_here(f.hint)) for f in report.findings]
+    report.features = [replace(f, hint=_here(f.hint)) for f in report.features]
     order = ("problem", "warning", "note")
     report.findings.sort(key=lambda f: order.index(f.level))
     return report
+
+
+def _here(hint: str) -> str:
+    """A hint for somebody who is running the doctor already."""
+    return re.sub(r"(^|;| and) run `cuptiprof doctor`( and report it)?", "", hint)
 
 
 def _cuda(version: int) -> str:
@@ -87,9 +96,14 @@ def _driver(report: Report, outcome: Outcome) -> None:
         report.add("problem", "the driver sees no GPU", "check CUDA_VISIBLE_DEVICES and `nvidia-smi`")
     for gpu in report.gpus:
         if "MIG" in gpu["name"]:
-            report.add("note", f"GPU {gpu['ordinal']} is a MIG instance: it can be traced, hardware counters need the whole GPU")
+            report.add(
+                "note", f"GPU {gpu['ordinal']} is a MIG instance: hardware counters may need the whole GPU"
+            )
     if surroundings.is_wsl():
-        report.add("note", "this is WSL: hardware counters need a recent Windows driver with counters allowed for all users")
+        report.add(
+            "note",
+            "this is WSL: hardware counters need a recent Windows driver with counters allowed for all users",
+        )
 
 
 def _libcupti(report: Report, outcome: Outcome) -> None:
@@ -107,6 +121,8 @@ def _libcupti(report: Report, outcome: Outcome) -> None:
     }
     if error:
         report.add("problem", error, located.get("hint") or library.get("hint", ""))
+    if library.get("not_called"):
+        report.add("note", library["not_called"])
     if path and not report.simulated:
         folder = os.path.dirname(path)
         for part in report.nvperf:
@@ -135,7 +151,10 @@ def _death(report: Report, outcome: Outcome) -> None:
 def _privileges(report: Report) -> None:
     if report.simulated:
         return
-    report.privileges = {"admin_only": surroundings.admin_only(), "cap_sys_admin": surroundings.has_sys_admin()}
+    report.privileges = {
+        "admin_only": surroundings.admin_only(),
+        "cap_sys_admin": surroundings.has_sys_admin(),
+    }
     if report.privileges["admin_only"] and not report.privileges["cap_sys_admin"]:
         report.add("warning", "the driver keeps hardware counters for administrators", _PRIVILEGES_HINT)
 
@@ -168,7 +187,9 @@ def _features(report: Report, outcome: Outcome) -> None:
     else:
         report.features.append(Feature(tracing, False, problem.what, problem.hint))
     for name, data in outcome.get("activities").items():
-        report.features.append(Feature(f"activity {name}", not data, data.get("error", ""), data.get("hint", "")))
+        report.features.append(
+            Feature(f"activity {name}", not data, data.get("error", ""), data.get("hint", ""))
+        )
     for f in outcome.get("library").get("features", []):
         why = f"libcupti lacks {f['missing']}: {f['without']}" if not f["works"] else ""
         hint = f"use libcupti of CUDA {f['since']} or newer" if f["since"] and not f["works"] else ""

@@ -33,13 +33,18 @@ def _read(path: Path) -> str:
 
 def kernel_module_version(root: Path = Path("/")) -> str:
     """Version of the loaded nvidia kernel module ("580.65.06"); "": none is loaded, or it is not to be seen."""
-    match = re.search(r"(?:Kernel Module|x86_64|aarch64)\D*?(\d+\.\d+(?:\.\d+)?)", _read(root / "proc/driver/nvidia/version"))
+    match = re.search(
+        r"(?:Kernel Module|x86_64|aarch64)\D*?(\d+\.\d+(?:\.\d+)?)",
+        _read(root / "proc/driver/nvidia/version"),
+    )
     return match.group(1) if match else ""
 
 
 def admin_only(root: Path = Path("/")) -> bool | None:
     """Whether the driver keeps hardware counters for administrators; None: the driver does not tell."""
-    match = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", _read(root / "proc/driver/nvidia/params"), re.MULTILINE)
+    match = re.search(
+        r"^RmProfilingAdminOnly:\s*(\d+)", _read(root / "proc/driver/nvidia/params"), re.MULTILINE
+    )
     return match.group(1) != "0" if match else None
 
 
@@ -60,14 +65,26 @@ def other_tools(environment: Mapping[str, str] = os.environ, root: Path = Path("
     for variable, meaning in _INJECTION.items():
         value = environment.get(variable)
         if value and value != "0":
-            found.append(Finding("warning", f"{meaning} ({variable}={value})", f"unset {variable} if a session cannot start"))
+            found.append(
+                Finding(
+                    "warning",
+                    f"{meaning} ({variable}={value})",
+                    f"unset {variable} if a session cannot start",
+                )
+            )
     preload = environment.get("LD_PRELOAD", "")
     if re.search(r"nsight|nsys|cupti|cuinj|sanitizer", preload, re.IGNORECASE):
         found.append(Finding("warning", f"a tool is preloaded (LD_PRELOAD={preload})", "start without it"))
     tool = _tool_above(root)
     if tool:
-        found.append(Finding("warning", f"this runs under {tool}", "one tool at a time can hold CUPTI: run without it"))
-    maps = {line.split(maxsplit=5)[-1] for line in _read(root / "proc/self/maps").splitlines() if line.count("/") > 0}
+        found.append(
+            Finding("warning", f"this runs under {tool}", "one tool at a time can hold CUPTI: run without it")
+        )
+    maps = {
+        line.split(maxsplit=5)[-1]
+        for line in _read(root / "proc/self/maps").splitlines()
+        if line.count("/") > 0
+    }
     for path in sorted(maps):
         match = _TOOL_LIBRARIES.search(path)
         if match:
