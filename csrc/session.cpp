@@ -18,7 +18,7 @@ constexpr size_t kMinBudget = 4u << 20;
 constexpr size_t kDefaultBuffer = 256u << 10;
 constexpr size_t kMinBuffer = 4u << 10;
 
-std::mutex g_mutex;  // guards g_holder
+std::mutex g_mutex;    // guards g_holder
 std::string g_holder;  // label of the session that runs; empty: none
 
 std::string megabytes(size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
@@ -37,7 +37,8 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
                 "give at least " + megabytes(kMinBudget) + ", for example budget=\"64 MB\"");
   if (o.buffer_bytes == 0) o.buffer_bytes = kDefaultBuffer;
   if (o.buffer_bytes < kMinBuffer || o.buffer_bytes % 8 != 0)
-    throw Error(ErrorKind::kBudget, "buffer_size must be a multiple of 8 and at least 4096 bytes", "try \"256 KB\"");
+    throw Error(ErrorKind::kBudget, "buffer_size must be a multiple of 8 and at least 4096 bytes",
+                "try \"256 KB\"");
   if (o.buffer_count == 0) o.buffer_count = std::clamp<size_t>(o.budget_bytes / 8 / o.buffer_bytes, 4, 1024);
   const size_t fixed = o.buffer_bytes * o.buffer_count + o.budget_bytes / 16;
   if (fixed + (1u << 20) > o.budget_bytes)
@@ -180,7 +181,8 @@ std::shared_ptr<Store> Session::next_segment(int timeout_ms) {
 SessionCounts Session::counts() const {
   if (!x_decoder || x_state == State::kStopped) return x_final;
   const Activity& activity = Activity::instance();
-  return {activity.launches(), x_decoder->kernels_received(), activity.kernels_lost_in_pool(), x_decoder->live_bytes()};
+  return {activity.launches(), x_decoder->kernels_received(), activity.kernels_lost_in_pool(),
+          x_decoder->live_bytes()};
 }
 
 std::vector<std::pair<std::string, uint64_t>> Session::losses() const {

@@ -1,8 +1,8 @@
 // One profiling session: idle -> armed -> running <-> paused -> stopped. At most one in a process at a time.
 //
-// armed: attached to CUPTI, nothing switched on (waiting for cudaProfilerStart, or for the first active step).
-// Control calls are made without the GIL and may block; they are not thread-safe against each other (the Python side
-// serialises them).
+// armed: attached to CUPTI, nothing switched on (waiting for cudaProfilerStart, or for the first active
+// step). Control calls are made without the GIL and may block; they are not thread-safe against each other
+// (the Python side serialises them).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,9 +21,10 @@ struct SessionOptions {
   std::shared_ptr<const Api> api;
   ActivityOptions activity;
   Keep keep = Keep::kLatest;
-  size_t budget_bytes = 256u << 20;  // everything the session keeps: buffers, tables, strings, the correlation map
-  size_t buffer_bytes = 0;           // one activity buffer; 0: 256 KiB
-  size_t buffer_count = 0;           // 0: an eighth of the budget's worth
+  size_t budget_bytes =
+      256u << 20;           // everything the session keeps: buffers, tables, strings, the correlation map
+  size_t buffer_bytes = 0;  // one activity buffer; 0: 256 KiB
+  size_t buffer_count = 0;  // 0: an eighth of the budget's worth
   std::shared_ptr<const KernelFilter> filter;
   std::string label;  // who started it, for the error that a second session gets
   int drain_timeout_ms = 1000;

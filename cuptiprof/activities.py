@@ -25,7 +25,18 @@ KINDS: dict[str, tuple[int, ...]] = {
     "nvtx": (12,),  # MARKER
 }
 
-DEFAULT = ("kernel", "memcpy", "memset", "runtime", "driver", "sync", "overhead", "context", "device", "stream")
+DEFAULT = (
+    "kernel",
+    "memcpy",
+    "memset",
+    "runtime",
+    "driver",
+    "sync",
+    "overhead",
+    "context",
+    "device",
+    "stream",
+)
 
 
 def kinds_of(names: Iterable[str] | None) -> list[int]:

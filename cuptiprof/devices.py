@@ -117,6 +117,4 @@ def open_device(spec: str | None, *, speed: float = 0.0) -> Device:
         return SimulatedDevice(rest or "H100", chosen)
     if kind == "replay" and rest:
         return ReplayDevice(rest, speed)
-    raise DeviceError(
-        f"unknown device {chosen!r}", hint='one of: "cuda", "sim", "sim:A100", "replay:trace.json.gz"'
-    )
+    raise DeviceError(f"unknown device {chosen!r}", hint='one of: "cuda", "sim", "sim:A100", "replay:trace.json.gz"')

@@ -64,7 +64,7 @@ def _read(data: mmap.mmap) -> Elf:
     phoff, shoff = struct.unpack_from("<QQ", data, 32)
     phentsize, phnum, shentsize, shnum = struct.unpack_from("<HHHH", data, 54)
 
-    segments = [struct.unpack_from("<IIQQQQ", data, phoff + i * phentsize) for i in range(phnum)]
+    segments: list[tuple[int, ...]] = [struct.unpack_from("<IIQQQQ", data, phoff + i * phentsize) for i in range(phnum)]
 
     def file_offset(address: int) -> int:
         for kind, _, offset, start, _, size in segments:
@@ -95,9 +95,7 @@ def _read(data: mmap.mmap) -> Elf:
             continue
         if offset + size > len(data):
             raise ElfError("damaged ELF file (symbols outside of the file)")
-        for name, info, _, index, _, _ in struct.iter_unpack(
-            "<IBBHQQ", data[offset : offset + size - size % 24]
-        ):
+        for name, info, _, index, _, _ in struct.iter_unpack("<IBBHQQ", data[offset : offset + size - size % 24]):
             if name and index != 0 and info >> 4 in (1, 2):  # defined; global or weak
                 exports.append(text(name))
     return Elf(

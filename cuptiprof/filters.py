@@ -1,7 +1,8 @@
 """Kernel filters: one compiled object that says what to keep, what to count and what to show.
 
-Patterns are globs (the rules of ``fnmatch.fnmatchcase``) or, after ``regex:``, POSIX extended regular expressions that are
-searched for. nvprof's ``--kernels`` and ncu's options compile into the same object. ``docs/filters.md`` has the whole story.
+Patterns are globs (the rules of ``fnmatch.fnmatchcase``) or, after ``regex:``, POSIX extended regular
+expressions that are searched for. nvprof's ``--kernels`` and ncu's options compile into the same object.
+``docs/filters.md`` has the whole story.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from cuptiprof.result import Table
+    from cuptiprof.tables import Table
 
 __all__ = ["KernelFilter", "Launch", "demangle", "function_base", "nearest_names"]
 
@@ -33,9 +34,13 @@ def _dims(what: str, value: _Dims) -> tuple[int, int, int]:
         given = tuple(value) if isinstance(value, Sequence) else (value,)
         numbers = tuple(operator.index(v) for v in given)
     except TypeError:
-        raise FilterError(f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1).") from None
+        raise FilterError(
+            f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1)."
+        ) from None
     if not 1 <= len(numbers) <= 3 or any(not 0 <= n < 2**31 for n in numbers):
-        raise FilterError(f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1).")
+        raise FilterError(
+            f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1)."
+        )
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
 
@@ -75,9 +80,10 @@ def _integer(what: str, value: object, largest: int = 2**63 - 1) -> int:
 class Launch:
     """One kernel launch, for trying a filter without a device. Every field is optional.
 
-    ``mangled``, ``demangled`` and the function name are derived from what is given. ``push_pop`` and ``start_end`` map an
-    NVTX domain ("" is the default one) to the names of its open ranges, push/pop ones bottom first. ``region`` is the path
-    of the innermost open region ("fwd/attn"). ``shared_memory`` is in bytes, static + dynamic; sizes are (x, y, z).
+    ``mangled``, ``demangled`` and the function name are derived from what is given. ``push_pop`` and
+    ``start_end`` map an NVTX domain ("" is the default one) to the names of its open ranges, push/pop ones
+    bottom first. ``region`` is the path of the innermost open region ("fwd/attn"). ``shared_memory`` is in
+    bytes, static + dynamic; sizes are (x, y, z).
     """
 
     name: str | None = None
@@ -109,27 +115,29 @@ class Launch:
 class KernelFilter:
     """Selects kernel launches. Immutable; equal arguments make equal filters.
 
-    Order of the tests: device, skip_before_match, names, regions and NVTX ranges, context, stream, thread, grid, block,
-    launch IDs, skip, every, count.
+    Order of the tests: device, skip_before_match, names, regions and NVTX ranges, context, stream, thread,
+    grid, block, launch IDs, skip, every, count.
 
     Args:
-        kernels: pattern or patterns of which one must match the name. A glob is compared with the function name
-            ("reduce_kernel"); one that contains "::" with the qualified name ("at::native::reduce_kernel"), and one that
-            contains "(", "<" or a space with the demangled name. A ``regex:`` that contains "::", "<" or a space searches the
-            demangled name, any other the function name.
+        kernels: pattern or patterns of which one must match the name. A glob is compared with the function
+            name ("reduce_kernel"); one that contains "::" with the qualified name
+            ("at::native::reduce_kernel"), and one that contains "(", "<" or a space with the demangled name.
+            A ``regex:`` that contains "::", "<" or a space searches the demangled name, any other the
+            function name.
         exclude: patterns of which none may match the name.
         base: "function" (as above), or "demangled" or "mangled" to compare every pattern with that form.
-        regions: patterns; the launch must be inside a matching region, at any depth. Without "/" a glob is compared with
-            region names, with "/" with whole paths ("fwd/*").
+        regions: patterns; the launch must be inside a matching region, at any depth. Without "/" a glob is
+            compared with region names, with "/" with whole paths ("fwd/*").
         exclude_regions: patterns of regions the launch must not be inside of; wins over ``regions``.
-        devices, streams, contexts, threads: one ID or several (device ordinals, CUPTI stream and context IDs, system thread
-            IDs).
+        devices, streams, contexts, threads: one ID or several (device ordinals, CUPTI stream and context
+            IDs, system thread IDs).
         grid, block: exact size, (x,), (x, y) or (x, y, z).
         skip: matching launches to pass over first.
         count: how many launches to select at most.
         every: of the launches after ``skip``, the first and then every n-th.
         skip_before_match: launches of any kind to pass over first.
-        mode: "global", "per-gpu" (each device counts by itself) or "per-launch-config" (each grid, block and shared memory).
+        mode: "global", "per-gpu" (each device counts by itself) or "per-launch-config" (each grid, block and
+            shared memory).
 
     Raises:
         FilterError: a pattern or number that cannot be used, with its position and what to write instead.
@@ -194,7 +202,9 @@ class KernelFilter:
         fields.update(given)
         for key in ("base", "mode"):
             if not isinstance(fields[key], str):
-                raise FilterError(f"{key}={fields[key]!r} is not text", hint="See the documentation of KernelFilter.")
+                raise FilterError(
+                    f"{key}={fields[key]!r} is not text", hint="See the documentation of KernelFilter."
+                )
         self._native = _core.KernelFilter(fields)
         self._fields = fields
 
@@ -202,10 +212,12 @@ class KernelFilter:
     def from_nvprof(
         cls, kernels: str | Iterable[str], *, devices: _Ids = None, skip: int = 0, count: int | None = None
     ) -> KernelFilter:
-        """The filter of nvprof's ``--kernels``: a regular expression on the demangled name, or the four fields
-        "context:stream:name:invocation" ("::gemm:1": the first run of each kernel whose name contains gemm).
+        """The filter of nvprof's ``--kernels``.
 
-        Several strings select what any of them selects. ``devices``, ``skip`` and ``count`` are those of KernelFilter.
+        The text is a regular expression on the demangled name, or the four fields
+        "context:stream:name:invocation" ("::gemm:1": the first run of each kernel whose name contains gemm).
+        Several strings select what any of them selects. ``devices``, ``skip`` and ``count`` are those of
+        KernelFilter.
 
         Raises:
             FilterError: the text cannot be understood.
@@ -238,7 +250,8 @@ class KernelFilter:
             kernel_name: ``-k/--kernel-name``: the exact name, or ``regex:`` and an expression to search for.
             kernel_id: ``--kernel-id``: "context:stream:[regex:]name:invocation".
             base: ``--kernel-name-base``: "function", "demangled" or "mangled".
-            nvtx_include: ``--nvtx-include`` expressions; regions count as push/pop ranges of the default domain.
+            nvtx_include: ``--nvtx-include`` expressions; regions count as push/pop ranges of the default
+                domain.
             nvtx_exclude: ``--nvtx-exclude`` expressions.
             skip: ``-s/--launch-skip``, matching launches.
             count: ``-c/--launch-count``, matching launches.
@@ -279,11 +292,12 @@ class KernelFilter:
     def mask(self, kernels: Table, configs: Table | None = None) -> npt.NDArray[np.bool_]:
         """The selected rows of a kernels table as a bool array, one entry a row.
 
-        Rows are judged in ascending order of correlation ID. ``configs`` is the launch_configs table of the same run; by
-        default the one that the kernels table refers to.
+        Rows are judged in ascending order of correlation ID. ``configs`` is the launch_configs table of the
+        same run; by default the one that the kernels table refers to.
 
         Raises:
-            FilterError: more distinct kernels or configurations were counted than a filter keeps counters for.
+            FilterError: more distinct kernels or configurations than a filter keeps counters for, or a
+                filter that needs ``configs``.
         """
         sizes = None
         configs = configs if configs is not None else kernels.configs
@@ -293,8 +307,10 @@ class KernelFilter:
             columns = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
             shared = configs["static_shared_memory"].astype(np.int64) + configs["dynamic_shared_memory"]
             sizes = np.stack([*(configs[c].astype(np.int64) for c in columns), shared], axis=1)
-        elif self._fields["grid"] or self._fields["block"]:
-            raise FilterError("this filter needs launch configurations", hint="Pass result.launch_configs as configs.")
+        elif self._needs_configs():
+            raise FilterError(
+                "this filter needs launch configurations", hint="Pass result.launch_configs as configs."
+            )
         selected, refused = _core.select_rows(
             self._native,
             len(kernels),
@@ -316,6 +332,15 @@ class KernelFilter:
                 hint="Select fewer kernels by name first, or leave out the invocation or mode.",
             )
         return selected
+
+    def _needs_configs(self) -> bool:
+        f = self._fields
+        return bool(
+            f["grid"]
+            or f["block"]
+            or f["mode"] == "per-launch-config"
+            or (f["kernel_ids"] and self.is_stateful)
+        )
 
     @property
     def native(self) -> _core.KernelFilter:
@@ -379,10 +404,10 @@ def demangle(name: str) -> str:
 
 
 def function_base(demangled: str) -> str:
-    """ncu's function name: "void at::f<int>(float*)" -> "f". Text that is no C++ function comes back unchanged."""
+    """ncu's function name: "void at::f<int>(float*)" -> "f". Other text comes back unchanged."""
     return _core.function_base(demangled)
 
 
 def nearest_names(wanted: str, names: Iterable[str], k: int = 5) -> list[str]:
-    """The ``k`` function names nearest to a pattern that matched none, nearest first. ``names`` may be mangled."""
+    """The ``k`` function names nearest to a pattern that matched none; ``names`` may be mangled."""
     return _core.nearest_names(wanted, names, k)

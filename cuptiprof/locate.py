@@ -140,9 +140,7 @@ def _places() -> Iterator[tuple[str, str]]:
     for home in dict.fromkeys((os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")):
         if home:
             folders = ("extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
-            yield from _present(
-                (Path(home, f, s) for f in folders for s in SONAMES), f"CUDA toolkit in {home}"
-            )
+            yield from _present((Path(home, f, s) for f in folders for s in SONAMES), f"CUDA toolkit in {home}")
     for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
         if folder:
             yield from _present((Path(folder, s) for s in SONAMES), "LD_LIBRARY_PATH")
@@ -171,15 +169,11 @@ def _linker_cache() -> list[str]:
     """Paths that the dynamic linker knows for the sonames, from ``ldconfig -p``."""
     for tool in ("/sbin/ldconfig", "/usr/sbin/ldconfig", "ldconfig"):
         try:
-            out = subprocess.run(
-                [tool, "-p"], capture_output=True, text=True, errors="replace", timeout=10
-            ).stdout
+            out = subprocess.run([tool, "-p"], capture_output=True, text=True, errors="replace", timeout=10).stdout
         except (OSError, subprocess.SubprocessError):
             continue
         return [
-            m.group(1)
-            for s in SONAMES
-            for m in re.finditer(rf"^\s*{re.escape(s)} \(.*\) => (\S+)$", out, re.MULTILINE)
+            m.group(1) for s in SONAMES for m in re.finditer(rf"^\s*{re.escape(s)} \(.*\) => (\S+)$", out, re.MULTILINE)
         ]
     return []
 

@@ -88,9 +88,7 @@ class Result:
         losses: Mapping[str, int] | None = None,
     ) -> None:
         strings = next(iter(tables.values())).strings if tables else Strings()
-        self.tables: dict[str, Table] = {
-            n: tables[n] if n in tables else Table.empty(n, strings) for n in schema()
-        }
+        self.tables: dict[str, Table] = {n: tables[n] if n in tables else Table.empty(n, strings) for n in schema()}
         self.tables["kernels"].configs = self.tables["launch_configs"]
         self.metadata: dict[str, Any] = dict(metadata or {})
         self.losses = Losses(losses)

@@ -93,7 +93,8 @@ def _read_header(folder: Path) -> dict[str, Any]:
         raise ResultError(f"{file}: not written by cuptiprof")
     if run["format"] > FORMAT:
         raise ResultError(
-            f"{folder} has format {run['format']}; this cuptiprof reads up to {FORMAT}", hint="pip install -U cuptiprof"
+            f"{folder} has format {run['format']}; this cuptiprof reads up to {FORMAT}",
+            hint="pip install -U cuptiprof",
         )
     for key in ("metadata", "losses", "rows"):
         if not isinstance(run.get(key), dict):

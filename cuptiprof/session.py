@@ -263,9 +263,7 @@ class profile:
     def __enter__(self) -> profile:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._session is not None and self._session.state != "stopped":
             self.stop()
 
@@ -361,7 +359,10 @@ class profile:
 
 
 def _make_filter(
-    kernels: str | Iterable[str] | KernelFilter | None, regions: str | Iterable[str] | None, skip: int, count: int | None
+    kernels: str | Iterable[str] | KernelFilter | None,
+    regions: str | Iterable[str] | None,
+    skip: int,
+    count: int | None,
 ) -> KernelFilter | None:
     if kernels is None and regions is None and not skip and count is None:
         return None

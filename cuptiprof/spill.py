@@ -57,10 +57,16 @@ class Spill:
                 if len(table) == 0 and name != "launch_configs":
                     continue
                 arrow = pa.table({c: pa.array(table.codes(c)) for c in table.column_names})
-                with pa.OSFile(str(folder / f"{name}.arrow"), "wb") as f, pa.ipc.new_file(f, arrow.schema) as writer:
+                with (
+                    pa.OSFile(str(folder / f"{name}.arrow"), "wb") as f,
+                    pa.ipc.new_file(f, arrow.schema) as writer,
+                ):
                     writer.write_table(arrow)
             texts = pa.table({"text": pa.array(list(tables["kernels"].strings), pa.string())})
-            with pa.OSFile(str(folder / "strings.arrow"), "wb") as f, pa.ipc.new_file(f, texts.schema) as writer:
+            with (
+                pa.OSFile(str(folder / "strings.arrow"), "wb") as f,
+                pa.ipc.new_file(f, texts.schema) as writer,
+            ):
                 writer.write_table(texts)
             self._segments += 1
         except (OSError, pa.ArrowException) as e:

@@ -99,7 +99,12 @@ class Table:
 
     @classmethod
     def from_columns(
-        cls, name: str, values: Mapping[str, Any], strings: Strings, configs: Table | None = None, rows: int | None = None
+        cls,
+        name: str,
+        values: Mapping[str, Any],
+        strings: Strings,
+        configs: Table | None = None,
+        rows: int | None = None,
     ) -> Table:
         """From lists or arrays; columns that are not given are 0, text columns may be given as str.
 

@@ -15,7 +15,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -261,7 +261,7 @@ class _Importer:
     def overhead(self, e: Event, args: Event, start: int, end: int) -> None:
         self.rows["overhead"].add(start=start, end=end, kind=enums.code_of(enums.OVERHEAD_KINDS, str(e["name"])))
 
-    _HANDLERS: dict[str, Callable[[_Importer, Event, Event, int, int], None]] = {
+    _HANDLERS: ClassVar[dict[str, Callable[[_Importer, Event, Event, int, int], None]]] = {
         "kernel": kernel,
         "gpu_memcpy": memcpy,
         "gpu_memset": memset,
@@ -292,7 +292,14 @@ class _Importer:
                 parent = stack[-1] if stack else inherit.at(start) if inherit else None
                 path = (parent.path + "/" if parent else "") + escape_name(name)
                 self.instances += 1
-                span = Placed(start, end, path, self.strings.code(path), self.instances, parent.depth + 1 if parent else 0)
+                span = Placed(
+                    start,
+                    end,
+                    path,
+                    self.strings.code(path),
+                    self.instances,
+                    parent.depth + 1 if parent else 0,
+                )
                 self.rows["regions"].add(
                     start=start, end=end, name=self.strings.code(name), path=span.code, instance=span.instance,
                     parent=parent.instance if parent else 0, thread=thread, depth=min(span.depth, 65535),
@@ -378,7 +385,7 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
     tables = {n: c.table(strings, configs if n == "kernels" else None) for n, c in importer.rows.items()}
     tables["launch_configs"] = configs
     distributed = top.get("distributedInfo")
-    metadata = {
+    metadata: dict[str, Any] = {
         "format": 1,
         "device": f"import:{file.name}",
         "simulated": False,
@@ -388,7 +395,8 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
     base = number(top.get("baseTimeNanoseconds"))
     spans = [t for t in tables.values() if "start" in t and len(t)]
     if spans:
-        metadata["start_time_ns"] = int(min(np.min(t["start"]) for t in spans))
+        begin = int(min(np.min(t["start"]) for t in spans))
+        metadata["start_time_ns"] = begin
         metadata["stop_time_ns"] = int(max(np.max(t["end"]) for t in spans))
-        metadata["clock_pairs"] = [[metadata["start_time_ns"], metadata["start_time_ns"] + base]]
+        metadata["clock_pairs"] = [[begin, begin + base]]
     return Result(tables, metadata, {"unknown_records": importer.unknown})

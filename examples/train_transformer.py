@@ -1,8 +1,8 @@
 """Train a small transformer to reverse sequences, with regions that say whose kernels are whose.
 
-    python examples/train_transformer.py
-    cuptiprof run examples/train_transformer.py                 # on a GPU
-    cuptiprof run --device sim examples/train_transformer.py    # without one
+python examples/train_transformer.py
+cuptiprof run examples/train_transformer.py                 # on a GPU
+cuptiprof run --device sim examples/train_transformer.py    # without one
 """
 
 import argparse
@@ -20,7 +20,12 @@ class Reverser(nn.Module):
         self.embed = nn.Embedding(vocabulary, size)
         self.position = nn.Parameter(torch.randn(length, size) * 0.02)
         self.transformer = nn.Transformer(
-            size, nhead=4, num_encoder_layers=2, num_decoder_layers=2, dim_feedforward=4 * size, batch_first=True
+            size,
+            nhead=4,
+            num_encoder_layers=2,
+            num_decoder_layers=2,
+            dim_feedforward=4 * size,
+            batch_first=True,
         )
         self.head = nn.Linear(size, vocabulary)
 

@@ -1,11 +1,11 @@
-// Decode cost: completed activity buffers -> finished columns, against the bare iteration of the same buffers by the same
-// library (NVIDIA's own libcupti, no GPU needed), interleaved. Prints one JSON object.
+// Decode cost: completed activity buffers -> finished columns, against the bare iteration of the same buffers
+// by the same library (NVIDIA's own libcupti, no GPU needed), interleaved. Prints one JSON object.
 //
 //   decode_bench LIBCUPTI [RECORDS ...]
 //
-// The buffers are laid out as CUDA 13.0 writes kernel records; names, configurations, streams and correlation IDs vary as
-// in a training step (64 names, 256 configurations, 4 streams), every launch was made inside a region, and a name filter
-// is applied.
+// The buffers are laid out as CUDA 13.0 writes kernel records; names, configurations, streams and correlation
+// IDs vary as in a training step (64 names, 256 configurations, 4 streams), every launch was made inside a
+// region, and a name filter is applied.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -34,8 +34,10 @@ struct Buffer {
 std::vector<std::string> make_names() {
   std::vector<std::string> names;
   for (int i = 0; i < 64; ++i)
-    names.push_back("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_" +
-                    std::to_string(i));
+    names.push_back(
+        "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_"
+        "T1_" +
+        std::to_string(i));
   return names;
 }
 
@@ -61,7 +63,8 @@ Buffer make_buffer(const std::vector<std::string>& names, uint32_t first) {
 }
 
 double now() {
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 double median(std::vector<double> v) {
@@ -83,7 +86,8 @@ int main(int argc, char** argv) {
   const auto names = make_names();
   // 64 buffers, gone through again and again, as a pool would hand them out.
   std::vector<Buffer> buffers;
-  for (uint32_t i = 0; i < 64; ++i) buffers.push_back(make_buffer(names, static_cast<uint32_t>(i * kPerBuffer)));
+  for (uint32_t i = 0; i < 64; ++i)
+    buffers.push_back(make_buffer(names, static_cast<uint32_t>(i * kPerBuffer)));
 
   std::printf("{\"cupti_version\": %d, \"record_bytes\": %zu, \"row_bytes\": %zu, \"sizes\": [", api->version,
               sizeof(CUpti_ActivityKernel10), table_spec(TableId::kernels).row_bytes());
@@ -136,10 +140,12 @@ int main(int argc, char** argv) {
         return 1;
       }
     }
-    std::printf("%s{\"records\": %zu, \"bare_ns\": %.2f, \"decode_ns\": %.2f, \"ratio\": %.2f, \"bytes_per_record\": %.1f, "
-                "\"bare_all\": [",
-                s ? ", " : "", kept, median(bare), median(ours), median(ours) / median(bare),
-                static_cast<double>(kept_bytes) / static_cast<double>(kept));
+    std::printf(
+        "%s{\"records\": %zu, \"bare_ns\": %.2f, \"decode_ns\": %.2f, \"ratio\": %.2f, \"bytes_per_record\": "
+        "%.1f, "
+        "\"bare_all\": [",
+        s ? ", " : "", kept, median(bare), median(ours), median(ours) / median(bare),
+        static_cast<double>(kept_bytes) / static_cast<double>(kept));
     for (size_t i = 0; i < bare.size(); ++i) std::printf("%s%.2f", i ? ", " : "", bare[i]);
     std::printf("], \"decode_all\": [");
     for (size_t i = 0; i < ours.size(); ++i) std::printf("%s%.2f", i ? ", " : "", ours[i]);

@@ -1,4 +1,5 @@
-// The run clock: what regions, launch events and (through CUPTI's timestamp callback) activity records are stamped with.
+// The run clock: what regions, launch events and (through CUPTI's timestamp callback) activity records are
+// stamped with.
 #pragma once
 #include <time.h>
 

@@ -17,16 +17,23 @@ bool is_word(char c) {
          (c & 0x80);
 }
 
-// One past the bracket that closes the one at `i`; npos when none does. '<' and '>' that are operators inside
-// parentheses do not unbalance it. `stack` is scratch space.
+// Whether the '<' or '>' at `i` is an operator of an expression, "(a)<(b)" or "(a)>=(b)" or "x->y", and no
+// bracket.
+bool is_comparison(std::string_view s, size_t i) {
+  const char before = i > 0 ? s[i - 1] : '\0', after = i + 1 < s.size() ? s[i + 1] : '\0';
+  if (s[i] == '>') return before == '-' || (before == ')' && after == '=');
+  return before == ')' && (after == '(' || after == '=') && !s.substr(0, i).ends_with("operator()");
+}
+
+// One past the bracket that closes the one at `i`; npos when none does. `stack` is scratch space.
 size_t skip_group(std::string_view s, size_t i, std::vector<char>& stack) {
   stack.clear();
   for (; i < s.size(); ++i) {
     const char c = s[i];
-    if (c == '<' || c == '(' || c == '[' || c == '{') {
+    if (c == '(' || c == '[' || c == '{' || (c == '<' && !is_comparison(s, i))) {
       stack.push_back(c);
     } else if (c == '>') {
-      if (s[i - 1] != '-' && !stack.empty() && stack.back() == '<') stack.pop_back();
+      if (!is_comparison(s, i) && !stack.empty() && stack.back() == '<') stack.pop_back();
     } else if (c == ')' || c == ']' || c == '}') {
       const char open = c == ')' ? '(' : c == ']' ? '[' : '{';
       while (!stack.empty() && stack.back() != open) stack.pop_back();
@@ -79,6 +86,7 @@ Parts take_apart(std::string_view s) {
     const char c = s[i];
     if (i == begin && s.substr(i).starts_with("operator") && (i + 8 >= s.size() || !is_word(s[i + 8]))) {
       i = skip_operator(s, i + 8);
+      if (s.substr(i).starts_with(" <")) end = i++;  // "operator<< <int>"
     } else if (c == ':' && i + 1 < s.size() && s[i + 1] == ':') {
       finish_segment(i);
       i += 2;
@@ -92,6 +100,11 @@ Parts take_apart(std::string_view s) {
       i = skip_group(s, i, stack);
       if (i == kNone) return parts;
     } else if (c == '(') {
+      if (begin == i && parts.segments.empty() && i + 1 < s.size() && (s[i + 1] == '*' || s[i + 1] == '&')) {
+        i += 2;  // "void (*make(bool))(int)": a function that returns a pointer to one
+        begin = i;
+        continue;
+      }
       const size_t after = skip_group(s, i, stack);
       if (after == kNone) return parts;
       if (begin == i && parts.segments.empty()) {  // "decltype (a + b) f(int)"
@@ -105,6 +118,7 @@ Parts take_apart(std::string_view s) {
         if (s.substr(next).starts_with(word)) next += word.size();
       finish_segment(i);
       if (s.substr(next).starts_with("::")) {
+        parts.is_function = true;
         i = next + 2;
         begin = i;
         continue;

@@ -1,6 +1,7 @@
 // A single-producer single-consumer ring over memory that somebody else owns.
-// Producer and consumer indices live on cache lines of their own, each beside the producer's or consumer's last look at
-// the other one, so that neither line moves between cores until the ring is nearly full or empty.
+// Producer and consumer indices live on cache lines of their own, each beside the producer's or consumer's
+// last look at the other one, so that neither line moves between cores until the ring is nearly full or
+// empty.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -26,7 +27,8 @@ class SpscRing {
     x_capacity = capacity;
   }
 
-  // Producer. Fails when fewer than `reserve` + 1 slots are free, so that a caller can keep room for what must not fail.
+  // Producer. Fails when fewer than `reserve` + 1 slots are free, so that a caller can keep room for what
+  // must not fail.
   bool push(const T& value, uint32_t reserve = 0) noexcept {
     const uint64_t head = x_head.load(std::memory_order_relaxed);
     if (head - x_seen_tail + reserve >= x_capacity) {

@@ -9,6 +9,7 @@ void register_errors(pybind11::module_& m);
 void register_region(pybind11::module_& m);
 void register_schema(pybind11::module_& m);
 void register_filter(pybind11::module_& m);
+void register_filter_columns(pybind11::module_& m);
 void register_session(pybind11::module_& m);
 
 }  // namespace cuptiprof

@@ -1,7 +1,8 @@
 // cuptiprof.region: a hand-written heap type, because its enter and exit are on everybody's hot path.
 //
-// While nothing collects, an entry and an exit are one load and a branch each. While a session collects, each writes one
-// 32-byte event into the thread's ring. The name is looked up (text -> ID) at most once per text and process.
+// While nothing collects, an entry and an exit are one load and a branch each. While a session collects, each
+// writes one 32-byte event into the thread's ring. The name is looked up (text -> ID) at most once per text
+// and process.
 #include <Python.h>
 
 #include <cmath>
@@ -13,23 +14,24 @@ namespace cuptiprof {
 namespace {
 
 struct Region {
-  PyObject_HEAD
-  PyObject* name;      // str
-  PyObject* metadata;  // dict or null
-  PyObject* nvtx;      // str to push to NVTX, or null
-  uint32_t name_id;    // 0: not looked up yet
-  uint64_t recorded;   // one bit an open entry, newest lowest: was an event written?
+  PyObject_HEAD PyObject* name;  // str
+  PyObject* metadata;            // dict or null
+  PyObject* nvtx;                // str to push to NVTX, or null
+  uint32_t name_id;              // 0: not looked up yet
+  uint64_t recorded;             // one bit an open entry, newest lowest: was an event written?
 };
 
-PyObject* g_ids = nullptr;         // dict: name -> int
-PyObject* g_encode = nullptr;      // json encoder for metadata: cuptiprof.region.encode_metadata
-PyObject* g_decorate = nullptr;    // cuptiprof.region.decorate
+PyObject* g_ids = nullptr;       // dict: name -> int
+PyObject* g_encode = nullptr;    // json encoder for metadata: cuptiprof.region.encode_metadata
+PyObject* g_decorate = nullptr;  // cuptiprof.region.decorate
 PyTypeObject* g_type = nullptr;
 
-// Identity of the running contextvars.Context; 0 on the outermost one of a thread, and on threads without Python.
+// Identity of the running contextvars.Context; 0 on the outermost one of a thread, and on threads without
+// Python.
 //
-// asyncio runs every step of a task inside the task's Context, so the pointer tells tasks apart. Read without the GIL on
-// the thread that owns it: nobody else changes it. Context begins {PyObject_HEAD, ctx_prev} in CPython 3.7 to 3.14.
+// asyncio runs every step of a task inside the task's Context, so the pointer tells tasks apart. Read without
+// the GIL on the thread that owns it: nobody else changes it. Context begins {PyObject_HEAD, ctx_prev} in
+// CPython 3.7 to 3.14.
 uint64_t task_of(PyThreadState* ts) {
   if (!ts) return 0;
   PyObject* context = ts->context;
@@ -74,7 +76,8 @@ RegionMetadata* metadata_of(PyObject* dict) {
   if (!json) return nullptr;
   Py_ssize_t length = 0;
   const char* text = PyUnicode_AsUTF8AndSize(json, &length);
-  RegionMetadata* out = text ? new RegionMetadata{flops, bytes, {text, static_cast<size_t>(length)}} : nullptr;
+  RegionMetadata* out =
+      text ? new RegionMetadata{flops, bytes, {text, static_cast<size_t>(length)}} : nullptr;
   Py_DECREF(json);
   return out;
 }
@@ -82,7 +85,8 @@ RegionMetadata* metadata_of(PyObject* dict) {
 PyObject* nvtx_call(const char* function, PyObject* argument) {
   static PyObject* module = PyImport_ImportModule("nvtx");
   if (!module) return nullptr;
-  return argument ? PyObject_CallMethod(module, function, "O", argument) : PyObject_CallMethod(module, function, nullptr);
+  return argument ? PyObject_CallMethod(module, function, "O", argument)
+                  : PyObject_CallMethod(module, function, nullptr);
 }
 
 PyObject* region_enter(PyObject* object, PyObject*) {
@@ -119,7 +123,8 @@ PyObject* region_exit(PyObject* object, PyObject* const*, Py_ssize_t) {
 PyObject* region_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* function = nullptr;
   static const char* names[] = {"function", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:region", const_cast<char**>(names), &function)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:region", const_cast<char**>(names), &function))
+    return nullptr;
   return PyObject_CallFunctionObjArgs(g_decorate, self, function, nullptr);
 }
 
@@ -170,8 +175,8 @@ PyObject* region_vectorcall(PyObject* type, PyObject* const* args, size_t nargsf
     } else if (value != Py_None) {
       const bool scalar = PyUnicode_Check(value) || PyBool_Check(value) || PyNumber_Check(value);
       if (!scalar) {
-        PyErr_Format(PyExc_TypeError, "region metadata must be scalars (str, number or bool): %U is %.200s", key,
-                     Py_TYPE(value)->tp_name);
+        PyErr_Format(PyExc_TypeError, "region metadata must be scalars (str, number or bool): %U is %.200s",
+                     key, Py_TYPE(value)->tp_name);
         Py_XDECREF(metadata);
         return nullptr;
       }
@@ -239,9 +244,12 @@ PyGetSetDef kGetSet[] = {{"name", region_name_of, nullptr, "The name, str.", nul
 const char kDoc[] =
     "region(name, *, flops=None, bytes=None, nvtx=False, **metadata)\n--\n\n"
     "Marks the GPU work launched inside as belonging to `name`: a context manager and a decorator.\n\n"
-    "Regions nest; each thread and each asyncio task has a stack of its own. A kernel belongs to the innermost region\n"
-    "open on its launching thread at launch. `flops` (operations) and `bytes` (moved) are what the region's work needs\n"
-    "by your own count; reports turn them into rates. Any other keyword must be a scalar and is carried into the\n"
+    "Regions nest; each thread and each asyncio task has a stack of its own. A kernel belongs to the "
+    "innermost region\n"
+    "open on its launching thread at launch. `flops` (operations) and `bytes` (moved) are what the region's "
+    "work needs\n"
+    "by your own count; reports turn them into rates. Any other keyword must be a scalar and is carried into "
+    "the\n"
     "`regions` table. With nvtx=True the region is also an NVTX range, so that nsys shows it.\n\n"
     "Costs two loads when nothing is being collected.\n";
 

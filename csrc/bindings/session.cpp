@@ -83,9 +83,10 @@ Keep keep_of(const std::string& keep) {
 }
 
 std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vector<int>& kinds,
-                                      const std::string& keep, size_t budget, size_t buffer_size, size_t buffer_count,
-                                      bool latency_timestamps, bool profiler_calls, const std::string& label,
-                                      int drain_timeout_ms, std::shared_ptr<KernelFilter> filter) {
+                                      const std::string& keep, size_t budget, size_t buffer_size,
+                                      size_t buffer_count, bool latency_timestamps, bool profiler_calls,
+                                      const std::string& label, int drain_timeout_ms,
+                                      std::shared_ptr<KernelFilter> filter) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
@@ -104,9 +105,11 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
 }  // namespace
 
 void register_session(py::module_& m) {
-  py::class_<Store, std::shared_ptr<Store>>(m, "Store", "The tables of one result, as the collector left them.")
+  py::class_<Store, std::shared_ptr<Store>>(m, "Store",
+                                            "The tables of one result, as the collector left them.")
       .def("tables", &tables_of, "{table: {column: read-only NumPy view}}")
-      .def("strings", [](Store& s) { return strings_of(s); }, "The string list that str columns index.")
+      .def(
+          "strings", [](Store& s) { return strings_of(s); }, "The string list that str columns index.")
       .def("kernel_names", &kernel_names_of, "Every kernel name that came, kept or not.")
       .def_property_readonly("used_bytes", &Store::used_bytes);
 

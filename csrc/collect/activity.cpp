@@ -27,10 +27,10 @@ int64_t library_clock() {
 
 uint64_t CUPTIAPI run_clock() { return static_cast<uint64_t>(monotonic_ns()); }
 
-// Once per process and library, before any kind is enabled: registering again corrupts the first records of the later
-// session. A library that refuses keeps its own clock, and regions are then stamped with that.
+// Once per process and library, before any kind is enabled: registering again corrupts the first records of
+// the later session. A library that refuses keeps its own clock, and regions are then stamped with that.
 void set_clock(const std::shared_ptr<const Api>& api) {
-  static std::mutex mutex;                              // guards `registered`; held over no other CUPTI user's call
+  static std::mutex mutex;  // guards `registered`; held over no other CUPTI user's call
   static std::unordered_set<std::string> registered;    // libraries that use our clock
   static std::vector<std::shared_ptr<const Api>> kept;  // a clock source must outlive every reader
   const std::lock_guard lock(mutex);
@@ -74,7 +74,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     if (a.cuptiSetThreadIdType) a.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     set_clock(x_owner);
     if (a.cuptiActivitySetAttribute) {
-      // CUPTI need not clear our buffers on the launching thread: they are reused as they are, and records carry their kind.
+      // CUPTI need not clear our buffers on the launching thread: they are reused as they are, and records
+      // carry their kind.
       uint8_t zeroed = 1;
       size_t size = sizeof zeroed;
       a.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
@@ -179,7 +180,8 @@ void Activity::count_discarded(uint8_t* buffer, size_t valid) noexcept {
   count(x_kernels_lost, kernels);
 }
 
-void CUPTIAPI Activity::on_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
+void CUPTIAPI Activity::on_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+                                    const void* data) {
   auto& self = *static_cast<Activity*>(user);
   if (!self.x_attached.load(std::memory_order_relaxed)) return;
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
@@ -212,7 +214,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     note_context(call.context);
     const TaskKey task = g_task_key.load(std::memory_order_relaxed);
     slot->nodes_created = 0;
-    if (launch) slot->launches.store(slot->launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (launch)
+      slot->launches.store(slot->launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!slot->ring.push({now_ns(), task ? task() : 0, nullptr, call.correlationId, EventKind::kLaunch},
                          slot->open_regions))
       count(g_region_overflow);
@@ -259,7 +262,8 @@ void Activity::synchronize_contexts() noexcept {
 
 uint64_t Activity::launches() const noexcept {
   uint64_t n = 0;
-  for (uint32_t i = 0; i < thread_slot_count(); ++i) n += thread_slot(i).launches.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < thread_slot_count(); ++i)
+    n += thread_slot(i).launches.load(std::memory_order_relaxed);
   return n - x_launches_before;
 }
 
@@ -269,7 +273,8 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   const auto patience = std::chrono::milliseconds(timeout_ms);
   auto missing = [&] { return launches() > decoder.kernels_received() + kernels_lost_in_pool(); };
   synchronize_contexts();
-  // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come again.
+  // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
+  // again.
   uint64_t decoded = decoder.wait_for_buffers(0, 0);
   for (auto deadline = Clock::now() + patience;;) {
     check(a, a.cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
@@ -284,7 +289,8 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
     decoder.fence();
   }
   size_t dropped = 0;
-  if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) count(x_losses.cupti_dropped, dropped);
+  if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
+    count(x_losses.cupti_dropped, dropped);
   const uint64_t seen = launches(), received = decoder.kernels_received() + kernels_lost_in_pool();
   x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
   x_losses.region_overflow.store(g_region_overflow.load());

@@ -45,7 +45,8 @@ class Activity {
   void disable() noexcept;
   void detach() noexcept;
 
-  // Waits for the GPU, flushes, and waits until every launch seen has its record, or none came for `timeout_ms`.
+  // Waits for the GPU, flushes, and waits until every launch seen has its record, or none came for
+  // `timeout_ms`.
   void complete(Decoder& decoder, int timeout_ms);
 
   // Kernel launches seen since attach, graph launches and captures not counted.
@@ -69,7 +70,8 @@ class Activity {
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
 
   std::shared_ptr<const Api> x_owner;
-  std::atomic<const Api*> x_api{nullptr};  // what callbacks use; set as long as the process holds a subscription
+  std::atomic<const Api*> x_api{
+      nullptr};  // what callbacks use; set as long as the process holds a subscription
   ActivityOptions x_options;
   CUpti_SubscriberHandle x_subscriber = nullptr;
   std::atomic<bool> x_attached{false};

@@ -12,7 +12,8 @@
 namespace cuptiprof {
 namespace {
 
-// One for each thread that can be between a request and its completion while the pool is dry; address space only until used.
+// One for each thread that can be between a request and its completion while the pool is dry; address space
+// only until used.
 constexpr size_t kDiscardBytes = 64 * 1024;
 constexpr size_t kDiscardCount = 1024;
 
@@ -32,7 +33,9 @@ void BufferPool::configure(size_t bytes, size_t count) {
   const std::lock_guard lock(x_mutex);
   if (!x_discard) {
     x_discard = map_memory(kDiscardBytes * kDiscardCount, false);
-    if (!x_discard) throw Error(ErrorKind::kBudget, "cannot map 64 MiB of address space for activity buffers", "raise ulimit -v");
+    if (!x_discard)
+      throw Error(ErrorKind::kBudget, "cannot map 64 MiB of address space for activity buffers",
+                  "raise ulimit -v");
     for (size_t i = kDiscardCount; i-- > 0;) x_free_discard.push_back(x_discard + i * kDiscardBytes);
   }
   if (x_buffer_bytes == bytes && x_buffers.size() == count) return;

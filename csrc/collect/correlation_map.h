@@ -1,5 +1,6 @@
-// Correlation ID -> where the call was made. A window over the newest IDs: CUPTI hands them out in rising order, and a
-// record follows its call by at most the work in flight, so an old page gives way to a new one. Decoder thread only.
+// Correlation ID -> where the call was made. A window over the newest IDs: CUPTI hands them out in rising
+// order, and a record follows its call by at most the work in flight, so an old page gives way to a new one.
+// Decoder thread only.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -105,7 +105,8 @@ void RecordDecoder::api_call(Store& store, const CUpti_Activity* record) {
     const char* name = nullptr;
     const auto domain = driver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API;
     if (x_api.cuptiGetCallbackName(domain, a.cbid, &name) != CUPTI_SUCCESS || !name)
-      known = store.strings().intern((driver ? "driver call " : "runtime call ") + std::to_string(a.cbid)) + 1;
+      known =
+          store.strings().intern((driver ? "driver call " : "runtime call ") + std::to_string(a.cbid)) + 1;
     else
       known = store.strings().intern(base_name(name)) + 1;
   }
@@ -296,7 +297,8 @@ void RecordDecoder::marker(Store& store, const CUpti_Activity* record) {
   row.id = m.id;
   row.end = time;
   if (m.flags & CUPTI_ACTIVITY_FLAG_MARKER_END) {
-    const auto begun = std::find_if(x_markers.rbegin(), x_markers.rend(), [&](const auto& o) { return o.id == m.id; });
+    const auto begun =
+        std::find_if(x_markers.rbegin(), x_markers.rend(), [&](const auto& o) { return o.id == m.id; });
     if (begun == x_markers.rend()) return;  // began before the session did
     row.start = begun->start;
     row.name = store.strings().intern(begun->name);

@@ -7,10 +7,12 @@
 namespace cuptiprof {
 namespace {
 
-// Rings are looked at this often even when no buffer completes; a thread that fills a quarter of its ring wakes us sooner.
+// Rings are looked at this often even when no buffer completes; a thread that fills a quarter of its ring
+// wakes us sooner.
 constexpr int kPollMilliseconds = 20;
 // Full stores that wait for the disk; while there are as many, the newest keeps growing up to its budget.
 constexpr size_t kMaxSegments = 1;
+constexpr std::chrono::milliseconds kDiskPatience{500};
 
 }  // namespace
 
@@ -71,15 +73,7 @@ void Decoder::pass() {
     x_regions.drain(*x_store);  // rings go on filling while buffers are decoded
     x_records.decode(*x_store, buffer.data, buffer.valid_bytes);
     x_pool.release(buffer.data);
-    if (x_store->wants_spill()) {
-      const std::lock_guard lock(x_mutex);
-      if (x_segments.size() < kMaxSegments) {
-        auto next = new_store();
-        x_segments.push_back(std::shared_ptr<Store>(std::move(x_store)));
-        swap_store(std::move(next));
-        x_changed.notify_all();
-      }
-    }
+    if (x_store->wants_spill()) hand_over_full_store();
   }
   x_live_bytes.store(x_store->used_bytes(), std::memory_order_relaxed);
   if (x_completed.empty()) return;
@@ -94,6 +88,25 @@ uint64_t Decoder::wait_for_buffers(uint64_t seen, int timeout_ms) {
   std::unique_lock lock(x_mutex);
   x_changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return x_buffers_decoded > seen; });
   return x_buffers_decoded;
+}
+
+// keep="spill": gives the full store to the writer. While the disk is behind, decoding waits and the buffer
+// pool takes what comes; after kDiskPatience the store fills up to its budget and what does not fit is
+// counted.
+void Decoder::hand_over_full_store() {
+  const auto deadline = std::chrono::steady_clock::now() + kDiskPatience;
+  std::unique_lock lock(x_mutex);
+  while (x_segments.size() >= kMaxSegments && !x_stop && std::chrono::steady_clock::now() < deadline) {
+    x_changed.wait_for(lock, std::chrono::milliseconds(5));
+    lock.unlock();
+    x_regions.drain(*x_store);
+    lock.lock();
+  }
+  if (x_segments.size() >= kMaxSegments) return;
+  auto next = new_store();
+  x_segments.push_back(std::shared_ptr<Store>(std::move(x_store)));
+  swap_store(std::move(next));
+  x_changed.notify_all();
 }
 
 void Decoder::swap_store(std::unique_ptr<Store> next) {
@@ -131,6 +144,7 @@ std::shared_ptr<Store> Decoder::next_segment(int timeout_ms) {
   if (x_segments.empty()) return nullptr;
   auto segment = std::move(x_segments.front());
   x_segments.pop_front();
+  x_changed.notify_all();
   return segment;
 }
 

@@ -22,8 +22,8 @@ class Decoder {
  public:
   struct Options {
     Keep keep = Keep::kLatest;
-    size_t table_bytes = 0;        // budget of the store
-    size_t correlation_bytes = 0;  // for the correlation map
+    size_t table_bytes = 0;                      // budget of the store
+    size_t correlation_bytes = 0;                // for the correlation map
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
   };
 
@@ -33,14 +33,15 @@ class Decoder {
   // Ends the thread after one last pass. Segments can still be fetched.
   void finish();
 
-  // Runs `work` on the decoder thread after a full pass that began after this call, and waits for it: everything that
-  // was completed before the call is then in the store. Control path only.
+  // Runs `work` on the decoder thread after a full pass that began after this call, and waits for it:
+  // everything that was completed before the call is then in the store. Control path only.
   void run(const std::function<void()>& work);
   void fence() {
     run([] {});
   }
 
-  // Waits until a buffer was decoded after the first `seen` ones, or the time is over. Returns how many were, ever.
+  // Waits until a buffer was decoded after the first `seen` ones, or the time is over. Returns how many were,
+  // ever.
   uint64_t wait_for_buffers(uint64_t seen, int timeout_ms);
 
   // The store, handed over; a new one takes its place. Rows of regions still open are written with end = now.
@@ -58,6 +59,7 @@ class Decoder {
   void loop();
   void pass();
   std::unique_ptr<Store> new_store();
+  void hand_over_full_store();
   void swap_store(std::unique_ptr<Store> next);
 
   const Api& x_api;

@@ -14,9 +14,10 @@ constexpr size_t kNameEntries = 1024;
 constexpr size_t kConfigEntries = 1024;  // 2^10: the index is the top ten bits of a product
 const char* const kNoName = reinterpret_cast<const char*>(1);  // no string lies there
 
-// The bytes of a kernel record that make up its launch configuration, as 13 words: one comparison then tells whether it
-// is one already seen. Offsets are asserted in cupti/abi_check.cpp.
-[[gnu::always_inline]] inline void for_each_config_word(const CUpti_ActivityKernel10& k, bool newer, auto&& visit) {
+// The bytes of a kernel record that make up its launch configuration, as 13 words: one comparison then tells
+// whether it is one already seen. Offsets are asserted in cupti/abi_check.cpp.
+[[gnu::always_inline]] inline void for_each_config_word(const CUpti_ActivityKernel10& k, bool newer,
+                                                        auto&& visit) {
   const char* at = reinterpret_cast<const char*>(&k);
   auto word = [at](size_t offset) {
     uint64_t w;
@@ -28,12 +29,13 @@ const char* const kNoName = reinterpret_cast<const char*>(1);  // no string lies
     std::memcpy(&w, at + offset, sizeof w);
     return uint64_t{w};
   };
-  visit(0, word(8));                                                // partitioned cache
-  visit(1, half(4) | half(152) << 32);                              // caches, registers; shared memory limit
-  visit(2, word(52)), visit(3, word(60)), visit(4, word(68));       // grid, block
-  visit(5, word(76)), visit(6, word(84));                           // shared and local memory
-  visit(7, word(136));                                              // launch type, carve-out, shared memory executed
-  visit(8, word(176)), visit(9, word(184)), visit(10, word(192)), visit(11, word(200));  // cluster, local memory total
+  visit(0, word(8));                                           // partitioned cache
+  visit(1, half(4) | half(152) << 32);                         // caches, registers; shared memory limit
+  visit(2, word(52)), visit(3, word(60)), visit(4, word(68));  // grid, block
+  visit(5, word(76)), visit(6, word(84));                      // shared and local memory
+  visit(7, word(136));  // launch type, carve-out, shared memory executed
+  visit(8, word(176)), visit(9, word(184)), visit(10, word(192)),
+      visit(11, word(200));  // cluster, local memory total
   visit(12, newer ? uint64_t{k.isDeviceLaunched} : 0);
 }
 
@@ -55,8 +57,9 @@ rows::launch_configs config_of(const CUpti_ActivityKernel10& k, bool has_device_
   c.shared_memory_config = k.sharedMemoryConfig;
   c.shared_memory_carveout = k.isSharedMemoryCarveoutRequested ? k.sharedMemoryCarveoutRequested : 255;
   c.shmem_limit_config = static_cast<uint8_t>(k.shmemLimitConfig);
-  c.partitioned_global_cache = static_cast<uint8_t>((static_cast<unsigned>(k.partitionedGlobalCacheRequested) & 15) |
-                                                    static_cast<unsigned>(k.partitionedGlobalCacheExecuted) << 4);
+  c.partitioned_global_cache =
+      static_cast<uint8_t>((static_cast<unsigned>(k.partitionedGlobalCacheRequested) & 15) |
+                           static_cast<unsigned>(k.partitionedGlobalCacheExecuted) << 4);
   c.launch_type = k.launchType;
   c.device_launched = has_device_launched ? k.isDeviceLaunched : 0;
   return c;
@@ -64,8 +67,8 @@ rows::launch_configs config_of(const CUpti_ActivityKernel10& k, bool has_device_
 
 }  // namespace
 
-RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls, Losses& losses,
-                             std::shared_ptr<const KernelFilter> filter)
+RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls,
+                             Losses& losses, std::shared_ptr<const KernelFilter> filter)
     : x_api(api),
       x_regions(regions),
       x_calls(calls),
@@ -161,8 +164,8 @@ RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* na
   NameEntry& e = x_names[(address >> 3 ^ address >> 13) & (kNameEntries - 1)];
   if (e.pointer == name) [[likely]]
     return e;
-  // CUPTI shares one string among all records of a kernel, so the pointer stands for the text until a module is unloaded
-  // (forget_names).
+  // CUPTI shares one string among all records of a kernel, so the pointer stands for the text until a module
+  // is unloaded (forget_names).
   e.id = store.strings().intern(name ? name : "");
   e.pointer = name;
   store.note_kernel_name(e.id);
@@ -170,7 +173,8 @@ RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* na
   return e;
 }
 
-// The filter's verdict on one kernel; name and region verdicts are kept, so most of this is comparing integers.
+// The filter's verdict on one kernel; name and region verdicts are kept, so most of this is comparing
+// integers.
 bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict& name) {
   if (!name.accepted) return false;
   const CallSite* site = x_calls.find(k.correlationId);
@@ -207,9 +211,10 @@ void RecordDecoder::forget_names() {
   const bool newer = x_version >= kKernelHasDeviceLaunched;
   uint64_t grid_xy;
   std::memcpy(&grid_xy, &k.gridX, sizeof grid_xy);
-  const uint64_t mix = (grid_xy ^ static_cast<uint64_t>(k.blockX) << 20 ^ static_cast<uint64_t>(k.registersPerThread) << 44 ^
-                        static_cast<uint64_t>(k.dynamicSharedMemory) << 11) *
-                       0x9E3779B97F4A7C15ull;
+  const uint64_t mix =
+      (grid_xy ^ static_cast<uint64_t>(k.blockX) << 20 ^ static_cast<uint64_t>(k.registersPerThread) << 44 ^
+       static_cast<uint64_t>(k.dynamicSharedMemory) << 11) *
+      0x9E3779B97F4A7C15ull;
   ConfigEntry& e = x_configs[mix >> 54];
   uint64_t differs = !e.valid;
   for_each_config_word(k, newer, [&](size_t i, uint64_t w) { differs |= w ^ e.words[i]; });
@@ -223,11 +228,11 @@ void RecordDecoder::forget_names() {
 
 void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
   const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-  const bool from_device =
-      k.launchType == CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST ||
-      (x_version >= kKernelHasDeviceLaunched && k.isDeviceLaunched != 0);
+  const bool from_device = k.launchType == CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST ||
+                           (x_version >= kKernelHasDeviceLaunched && k.isDeviceLaunched != 0);
   if (k.graphNodeId == 0 && !from_device)
-    x_kernels_received.store(x_kernels_received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    x_kernels_received.store(x_kernels_received.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
   if (!valid_times(k.start, k.end)) return;
   const NameEntry& name = name_entry(store, k.name);
   if (x_filter && !selected(k, name.verdict)) {

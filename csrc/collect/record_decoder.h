@@ -78,9 +78,9 @@ class RecordDecoder {
   std::shared_ptr<const KernelFilter> x_filter;
   const uint32_t x_version;
   std::atomic<uint64_t> x_kernels_received{0};
-  std::vector<NameEntry> x_names;      // direct-mapped by pointer
-  std::vector<ConfigEntry> x_configs;  // direct-mapped by name and grid
-  std::vector<int8_t> x_region_verdicts;  // by region path node; -1: not asked yet
+  std::vector<NameEntry> x_names;                    // direct-mapped by pointer
+  std::vector<ConfigEntry> x_configs;                // direct-mapped by name and grid
+  std::vector<int8_t> x_region_verdicts;             // by region path node; -1: not asked yet
   std::array<std::vector<uint32_t>, 2> x_api_names;  // [domain][cbid] -> string ID + 1
   struct OpenMarker {
     uint32_t id;

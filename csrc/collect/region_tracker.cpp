@@ -34,7 +34,8 @@ void RegionTracker::drain(Store& store) {
     for (const Event& e : x_threads[only].pending) apply(store, only, e);
     return;
   }
-  // Merge by time: inheritance across threads depends on the order. The order within a thread is kept whatever its clock.
+  // Merge by time: inheritance across threads depends on the order. The order within a thread is kept
+  // whatever its clock.
   for (; sources > 0;) {
     uint32_t next = slots;
     int64_t first = std::numeric_limits<int64_t>::max(), second = first;
@@ -77,7 +78,8 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e) {
   switch (e.kind) {
     case EventKind::kLaunch: {
       const OpenRegion* r = innermost(slot, e.task);
-      if (!r && (x_threads[slot].is_worker || !thread_slot(slot).ever_entered.load(std::memory_order_relaxed)))
+      if (!r &&
+          (x_threads[slot].is_worker || !thread_slot(slot).ever_entered.load(std::memory_order_relaxed)))
         r = inherited();
       const uint32_t tid = thread_slot(slot).tid.load(std::memory_order_relaxed);
       x_calls.put(e.id, {r ? r->node : 0, r ? r->instance : 0, tid});
@@ -143,7 +145,8 @@ void RegionTracker::exit(Store& store, uint32_t slot, const Event& e) {
     return std::any_of(s.begin(), s.end(), [&](const OpenRegion& r) { return r.name == e.id; });
   };
   if (found == t.stacks.end() || !holds(found->second)) {
-    // Left in another task than it was entered in (a context manager handed on), or entered before the session began.
+    // Left in another task than it was entered in (a context manager handed on), or entered before the
+    // session began.
     found = std::find_if(t.stacks.begin(), t.stacks.end(), [&](const auto& kv) { return holds(kv.second); });
     if (found == t.stacks.end()) return;
   }

@@ -1,9 +1,9 @@
 // The decoder's picture of every thread's open regions, rebuilt from the event rings.
 //
-// A region belongs to (thread, task). A launch gets the innermost region of its task; else of the thread's outermost
-// code (regions opened around an event loop). A thread that works for another one inherits: a thread that never opened a
-// region itself, and torch's autograd threads (by their name, pt_autograd_*) even if they did, get the innermost region
-// of the only other thread that has one open. Decoder thread only.
+// A region belongs to (thread, task). A launch gets the innermost region of its task; else of the thread's
+// outermost code (regions opened around an event loop). A thread that works for another one inherits: a
+// thread that never opened a region itself, and torch's autograd threads (by their name, pt_autograd_*) even
+// if they did, get the innermost region of the only other thread that has one open. Decoder thread only.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,7 +19,9 @@ namespace cuptiprof {
 
 class RegionTracker {
  public:
-  RegionTracker(CorrelationMap& calls, Losses& losses) : x_calls(calls), x_losses(losses) { x_nodes.push_back({}); }
+  RegionTracker(CorrelationMap& calls, Losses& losses) : x_calls(calls), x_losses(losses) {
+    x_nodes.push_back({});
+  }
   ~RegionTracker();
 
   // Takes all events out of all rings, in time order across threads; region rows go to `store`.
@@ -39,7 +41,8 @@ class RegionTracker {
 
  private:
   struct PathNode {
-    std::string text;  // names from the outermost joined by '/', "/" and "\" within a name written "\/" and "\\"
+    std::string
+        text;  // names from the outermost joined by '/', "/" and "\" within a name written "\/" and "\\"
     uint32_t string_id = 0;
     uint64_t generation = 0;
   };

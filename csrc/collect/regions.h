@@ -22,8 +22,8 @@ struct RegionMetadata {
 inline std::atomic<bool> g_regions_on{false};
 inline std::atomic<uint64_t> g_region_overflow{0};
 
-// Name -> process-wide ID; the same text gives the same ID. Thread-safe. After kMaxRegionNames distinct names the rest
-// share the ID of "(other)": names that change with every step would otherwise grow without bound.
+// Name -> process-wide ID; the same text gives the same ID. Thread-safe. After kMaxRegionNames distinct names
+// the rest share the ID of "(other)": names that change with every step would otherwise grow without bound.
 inline constexpr uint32_t kMaxRegionNames = 1 << 20;
 uint32_t region_name_id(std::string_view name);
 std::string region_name(uint32_t id);
@@ -31,15 +31,16 @@ std::string region_name(uint32_t id);
 // Wakes the decoder; async-signal-safe, never blocks.
 void wake_decoder() noexcept;
 
-// Takes ownership of metadata. False: not recorded (no session, or the ring is full, which is counted); then the
-// matching exit must not be recorded either.
+// Takes ownership of metadata. False: not recorded (no session, or the ring is full, which is counted); then
+// the matching exit must not be recorded either.
 inline bool enter_region(uint32_t name, RegionMetadata* metadata, uint64_t task) noexcept {
   if (!g_regions_on.load(std::memory_order_relaxed)) {
     delete metadata;
     return false;
   }
   ThreadSlot* slot = this_thread_slot();
-  if (!slot || !slot->ring.push({now_ns(), task, metadata, name, EventKind::kEnter}, slot->open_regions + 1)) {
+  if (!slot ||
+      !slot->ring.push({now_ns(), task, metadata, name, EventKind::kEnter}, slot->open_regions + 1)) {
     delete metadata;
     count(g_region_overflow);
     return false;

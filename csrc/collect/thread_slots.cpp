@@ -20,7 +20,8 @@ pthread_key_t g_key;
 thread_local ThreadSlot* t_slot [[gnu::tls_model("initial-exec")]] = nullptr;
 thread_local uint32_t t_shown_tid [[gnu::tls_model("initial-exec")]] = 0;
 
-// A pthread key rather than a C++ thread_local destructor: registering the latter allocates, and this runs in callbacks.
+// A pthread key rather than a C++ thread_local destructor: registering the latter allocates, and this runs in
+// callbacks.
 void thread_ended(void* slot) {
   t_slot = nullptr;
   static_cast<ThreadSlot*>(slot)->state.store(2, std::memory_order_release);
@@ -59,16 +60,19 @@ void reserve_thread_slots() {
   const std::lock_guard lock(once);
   if (g_rings) return;
   const size_t bytes = sizeof(Event) * kRingEvents * kMaxThreads;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     throw Error(ErrorKind::kBudget, "cannot reserve 1 GiB of address space for event rings",
                 "raise the address space limit (ulimit -v)");
   if (pthread_key_create(&g_key, &thread_ended) != 0) {
     munmap(memory, bytes);
-    throw Error(ErrorKind::kGeneric, "no pthread key left", "too many libraries in this process use thread keys");
+    throw Error(ErrorKind::kGeneric, "no pthread key left",
+                "too many libraries in this process use thread keys");
   }
   auto* rings = static_cast<Event*>(memory);
-  for (uint32_t i = 0; i < kMaxThreads; ++i) g_slots[i].ring.attach(rings + size_t{i} * kRingEvents, kRingEvents);
+  for (uint32_t i = 0; i < kMaxThreads; ++i)
+    g_slots[i].ring.attach(rings + size_t{i} * kRingEvents, kRingEvents);
   g_rings = rings;
 }
 

@@ -10,8 +10,8 @@
 
 namespace cuptiprof {
 
-// Every driver call that gives the GPU work: kernel launches, copies, sets, graph launches. Runtime calls end in one of
-// them, with the same correlation ID.
+// Every driver call that gives the GPU work: kernel launches, copies, sets, graph launches. Runtime calls end
+// in one of them, with the same correlation ID.
 std::span<const CUpti_CallbackId> driver_gpu_work_cbids();
 
 inline bool is_kernel_launch(CUpti_CallbackId cbid) {

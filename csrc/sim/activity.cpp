@@ -102,7 +102,8 @@ void shuffle(Buffer& b, uint64_t window) {
   std::mt19937_64 random(Machine::get().seed.fetch_add(1));
   for (size_t i = 0; i < records.size(); i += window)
     std::shuffle(records.begin() + static_cast<ptrdiff_t>(i),
-                 records.begin() + static_cast<ptrdiff_t>(std::min<size_t>(i + window, records.size())), random);
+                 records.begin() + static_cast<ptrdiff_t>(std::min<size_t>(i + window, records.size())),
+                 random);
   size_t at = 0;
   for (const auto& r : records) {
     std::memcpy(b.data + at, r.data(), r.size());
@@ -126,7 +127,8 @@ void Worker::loop() {
         std::find_if(x_full.begin(), x_full.end(), [now](const Buffer& b) { return b.complete_at <= now; });
     if (ready == x_full.end()) {
       // The GPU may finish without anybody telling us: look again soon.
-      x_full.empty() ? x_changed.wait(lock) : static_cast<void>(x_changed.wait_for(lock, std::chrono::milliseconds(1)));
+      x_full.empty() ? x_changed.wait(lock)
+                     : static_cast<void>(x_changed.wait_for(lock, std::chrono::milliseconds(1)));
       continue;
     }
     Buffer b = *ready;
@@ -134,7 +136,8 @@ void Worker::loop() {
     x_busy = true;
     lock.unlock();
     if (const Fault* f = Machine::get().fault(CUPTISIM_FAULT_SLOW_WORKER)) {
-      const timespec pause{static_cast<time_t>(f->a / 1000000000ull), static_cast<long>(f->a % 1000000000ull)};
+      const timespec pause{static_cast<time_t>(f->a / 1000000000ull),
+                           static_cast<long>(f->a % 1000000000ull)};
       nanosleep(&pause, nullptr);
     }
     deliver(b);
@@ -149,7 +152,8 @@ ThreadBuffer& this_buffer() {
     t_buffer = std::make_shared<ThreadBuffer>();
     const std::lock_guard lock(g_threads_mutex);
     // Threads that ended with nothing left in their buffer are forgotten here.
-    std::erase_if(threads(), [](const auto& t) { return t.use_count() == 1 && !t->buffer.data && t->held.empty(); });
+    std::erase_if(threads(),
+                  [](const auto& t) { return t.use_count() == 1 && !t->buffer.data && t->held.empty(); });
     threads().push_back(t_buffer);
   }
   return *t_buffer;
@@ -229,7 +233,8 @@ void emit(const void* record, size_t bytes, uint64_t complete_at) {
     if (m.strikes(CUPTISIM_FAULT_DROP_RECORDS)) return drop(record);
     if (m.strikes(CUPTISIM_FAULT_LATE_RECORDS)) {
       const auto* from = static_cast<const uint8_t*>(record);
-      t.held.push_back({{from, from + bytes}, complete_at, t.written + m.fault(CUPTISIM_FAULT_LATE_RECORDS)->b});
+      t.held.push_back(
+          {{from, from + bytes}, complete_at, t.written + m.fault(CUPTISIM_FAULT_LATE_RECORDS)->b});
       return;
     }
   }
@@ -322,7 +327,8 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_Tim
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   SIM_FAULTS("cuptiActivityEnable");
-  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
+    return CUPTI_ERROR_INVALID_KIND;
   // Per-kernel serialisation and concurrent kernels exclude each other.
   if ((kind == CUPTI_ACTIVITY_KIND_KERNEL && kind_enabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) ||
       (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && kind_enabled(CUPTI_ACTIVITY_KIND_KERNEL)))
@@ -338,7 +344,8 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
   SIM_FAULTS("cuptiActivityDisable");
-  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
+    return CUPTI_ERROR_INVALID_KIND;
   g_kinds[kind] = false;
   if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER) {
     const std::lock_guard lock(g_api_mutex);
@@ -401,7 +408,8 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityFlushPeriod(uint32_t) {
   return CUPTI_SUCCESS;  // full buffers leave at once here; a period adds nothing to that
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid,
+                                                           CUpti_Activity** record) {
   if (!buffer || !record) return CUPTI_ERROR_INVALID_PARAMETER;
   const uint32_t version = Machine::get().version();
   size_t at = 0;
@@ -425,7 +433,8 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uin
   return CUPTI_SUCCESS;
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t* size, void* value) {
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t* size,
+                                                          void* value) {
   SIM_FAULTS("cuptiActivitySetAttribute");
   return size && value ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
@@ -435,7 +444,8 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t) {
   return CUPTI_SUCCESS;
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id) {
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
+                                                                       uint64_t id) {
   SIM_FAULTS("cuptiActivityPushExternalCorrelationId");
   if (kind <= CUPTI_EXTERNAL_CORRELATION_KIND_INVALID || kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
     return CUPTI_ERROR_INVALID_PARAMETER;
@@ -443,7 +453,8 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_Ext
   return CUPTI_SUCCESS;
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t* last) {
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
+                                                                      uint64_t* last) {
   SIM_FAULTS("cuptiActivityPopExternalCorrelationId");
   if (kind <= CUPTI_EXTERNAL_CORRELATION_KIND_INVALID || kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
     return CUPTI_ERROR_INVALID_PARAMETER;

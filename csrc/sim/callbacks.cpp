@@ -42,22 +42,26 @@ void call_back(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* d
 
 using namespace sim;
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc function, void* user) {
+SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber,
+                                               CUpti_CallbackFunc function, void* user) {
   SIM_FAULTS("cuptiSubscribe");
   if (!subscriber || !function) return CUPTI_ERROR_INVALID_PARAMETER;
   CUpti_CallbackFunc none = nullptr;
-  if (!g_function.compare_exchange_strong(none, function)) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  if (!g_function.compare_exchange_strong(none, function))
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   g_user = user;
   *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&g_subscriber_object);
   return CUPTI_SUCCESS;
 }
 
 // As cuptiSubscribe, and names the holder when there is one; not in libraries before 13.0.
-SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc function,
-                                                  void* user, CUpti_SubscriberParams* params) {
+SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber,
+                                                  CUpti_CallbackFunc function, void* user,
+                                                  CUpti_SubscriberParams* params) {
   SIM_FAULTS("cuptiSubscribe_v2");
   if (Machine::get().version() < 130000) return CUPTI_ERROR_NOT_SUPPORTED;
-  if (params && params->structSize != CUpti_SubscriberParams_STRUCT_SIZE) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params && params->structSize != CUpti_SubscriberParams_STRUCT_SIZE)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   const CUptiResult rc = cuptiSubscribe(subscriber, function, user);
   if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params && params->oldSubscriberName &&
       params->oldSubscriberSize > 0) {
@@ -121,10 +125,12 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const c
   return CUPTI_ERROR_INVALID_PARAMETER;
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char** name) {
+SIM_EXPORT CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid,
+                                                     const char** name) {
   if (!name) return CUPTI_ERROR_INVALID_PARAMETER;
   const char* found = nullptr;
-  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && cbid < std::size(k_runtime_names)) found = k_runtime_names[cbid];
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && cbid < std::size(k_runtime_names))
+    found = k_runtime_names[cbid];
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid < std::size(k_driver_names)) found = k_driver_names[cbid];
   if (!found) return CUPTI_ERROR_INVALID_PARAMETER;
   *name = found;

@@ -1,5 +1,5 @@
-// Sizes of activity records as each emulated libcupti writes them. Offsets are the same everywhere; what differs is how
-// far one record is from the next.
+// Sizes of activity records as each emulated libcupti writes them. Offsets are the same everywhere; what
+// differs is how far one record is from the next.
 #pragma once
 #include <cupti_activity.h>
 

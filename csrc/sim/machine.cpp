@@ -11,12 +11,18 @@ namespace {
 
 // Public data sheets; what a device record needs.
 constexpr Chip kChips[] = {
-    {"H100", "NVIDIA H100 80GB HBM3 (simulated)", 9, 0, 132, 1980000, 64, 32, 233472, 52428800, 3, 85520809984ull, 3352320000ull},
-    {"H200", "NVIDIA H200 (simulated)", 9, 0, 132, 1980000, 64, 32, 233472, 62914560, 3, 150754820096ull, 4814880000ull},
-    {"A100", "NVIDIA A100-SXM4-80GB (simulated)", 8, 0, 108, 1410000, 64, 32, 167936, 41943040, 3, 85198045184ull, 2039000000ull},
-    {"V100", "Tesla V100-SXM2-32GB (simulated)", 7, 0, 80, 1530000, 64, 32, 98304, 6291456, 5, 34079637504ull, 898048000ull},
-    {"L4", "NVIDIA L4 (simulated)", 8, 9, 58, 2040000, 48, 24, 102400, 50331648, 2, 23580639232ull, 300096000ull},
-    {"B200", "NVIDIA B200 (simulated)", 10, 0, 148, 1965000, 64, 32, 233472, 132120576, 4, 191503138816ull, 7700000000ull},
+    {"H100", "NVIDIA H100 80GB HBM3 (simulated)", 9, 0, 132, 1980000, 64, 32, 233472, 52428800, 3,
+     85520809984ull, 3352320000ull},
+    {"H200", "NVIDIA H200 (simulated)", 9, 0, 132, 1980000, 64, 32, 233472, 62914560, 3, 150754820096ull,
+     4814880000ull},
+    {"A100", "NVIDIA A100-SXM4-80GB (simulated)", 8, 0, 108, 1410000, 64, 32, 167936, 41943040, 3,
+     85198045184ull, 2039000000ull},
+    {"V100", "Tesla V100-SXM2-32GB (simulated)", 7, 0, 80, 1530000, 64, 32, 98304, 6291456, 5, 34079637504ull,
+     898048000ull},
+    {"L4", "NVIDIA L4 (simulated)", 8, 9, 58, 2040000, 48, 24, 102400, 50331648, 2, 23580639232ull,
+     300096000ull},
+    {"B200", "NVIDIA B200 (simulated)", 10, 0, 148, 1965000, 64, 32, 233472, 132120576, 4, 191503138816ull,
+     7700000000ull},
 };
 
 thread_local uint32_t t_tid = 0;
@@ -130,7 +136,8 @@ std::vector<Context*> Machine::contexts() {
   return out;
 }
 
-uint64_t Machine::schedule(Context* c, uint32_t stream, uint64_t earliest, uint64_t duration, bool serialise) {
+uint64_t Machine::schedule(Context* c, uint32_t stream, uint64_t earliest, uint64_t duration,
+                           bool serialise) {
   const std::lock_guard lock(x_mutex);
   Stream& s = c->streams[stream];
   uint64_t start = std::max(earliest, s.busy_until);
@@ -155,8 +162,8 @@ uint64_t Machine::busy_until(Context* c, uint32_t stream) {
 uint64_t Machine::context_busy_until(Context* c) { return busy_until(c, kAllStreams); }
 
 const char* Machine::intern(const char* text) {
-  // Callers launch the same few names again and again from the same memory: remember the last ones by pointer. The text is
-  // compared, since Python reuses memory.
+  // Callers launch the same few names again and again from the same memory: remember the last ones by
+  // pointer. The text is compared, since Python reuses memory.
   struct Known {
     const char* from = nullptr;
     const char* kept = nullptr;

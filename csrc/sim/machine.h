@@ -97,8 +97,9 @@ class Machine {
 
   std::atomic<uint32_t> next_correlation{0};
   struct {
-    std::atomic<uint64_t> api_calls{0}, kernels{0}, memcpys{0}, memsets{0}, records_written{0}, kernel_records_written{0},
-        records_dropped{0}, kernel_records_dropped{0}, buffers_requested{0}, buffers_completed{0}, callbacks{0};
+    std::atomic<uint64_t> api_calls{0}, kernels{0}, memcpys{0}, memsets{0}, records_written{0},
+        kernel_records_written{0}, records_dropped{0}, kernel_records_dropped{0}, buffers_requested{0},
+        buffers_completed{0}, callbacks{0};
   } truth;
   std::atomic<uint64_t> seed{1};
 
@@ -146,6 +147,6 @@ void call_back(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* d
 }  // namespace sim
 
 #define SIM_EXPORT extern "C" __attribute__((visibility("default")))
-#define SIM_FAULTS(function)                                                                   \
-  if (::sim::Machine::get().any_fault())                                                       \
+#define SIM_FAULTS(function)             \
+  if (::sim::Machine::get().any_fault()) \
     if (CUptiResult failed = ::sim::Machine::get().fail(function); failed != CUPTI_SUCCESS) return failed

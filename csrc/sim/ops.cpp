@@ -33,19 +33,23 @@ CallIds usual_ids(const cuptisim_op& op) {
     case CUPTISIM_OP_KERNEL:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel};
     case CUPTISIM_OP_MEMCPY:
-      return {async ? CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020 : CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
-              async ? CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync : CUPTI_DRIVER_TRACE_CBID_cuMemcpy};
+      return {
+          async ? CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020 : CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
+          async ? CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync : CUPTI_DRIVER_TRACE_CBID_cuMemcpy};
     case CUPTISIM_OP_MEMCPY_PEER:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000, CUPTI_DRIVER_TRACE_CBID_cuMemcpyPeerAsync};
     case CUPTISIM_OP_MEMSET:
-      return {async ? CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020 : CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020,
-              async ? CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async : CUPTI_DRIVER_TRACE_CBID_cuMemsetD8_v2};
+      return {
+          async ? CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020 : CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020,
+          async ? CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async : CUPTI_DRIVER_TRACE_CBID_cuMemsetD8_v2};
     case CUPTISIM_OP_SYNC_STREAM:
-      return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020, CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize};
+      return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020,
+              CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize};
     case CUPTISIM_OP_SYNC_CONTEXT:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020, CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize};
     case CUPTISIM_OP_SYNC_EVENT:
-      return {CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020, CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize};
+      return {CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020,
+              CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize};
     case CUPTISIM_OP_STREAM_WAIT_EVENT:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020, CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent};
     case CUPTISIM_OP_EVENT_RECORD:
@@ -55,13 +59,16 @@ CallIds usual_ids(const cuptisim_op& op) {
     case CUPTISIM_OP_FREE:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020, CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2};
     case CUPTISIM_OP_STREAM_CREATE:
-      return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreateWithPriority_v5050, CUPTI_DRIVER_TRACE_CBID_cuStreamCreateWithPriority};
+      return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreateWithPriority_v5050,
+              CUPTI_DRIVER_TRACE_CBID_cuStreamCreateWithPriority};
     case CUPTISIM_OP_CONTEXT_CREATE:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020, CUPTI_DRIVER_TRACE_CBID_cuCtxCreate_v2};
     case CUPTISIM_OP_GRAPH_BEGIN_CAPTURE:
-      return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_v10000, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2};
+      return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_v10000,
+              CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2};
     case CUPTISIM_OP_GRAPH_END_CAPTURE:
-      return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamEndCapture_v10000, CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture};
+      return {CUPTI_RUNTIME_TRACE_CBID_cudaStreamEndCapture_v10000,
+              CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture};
     case CUPTISIM_OP_GRAPH_LAUNCH:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch};
     case CUPTISIM_OP_PROFILER_START:
@@ -132,11 +139,12 @@ Placed place(Machine& m, const cuptisim_op& op, Context* context, uint32_t strea
   return {start, start + duration};
 }
 
-void kernel_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t stream, uint32_t correlation, Placed at,
-                   uint64_t node, uint32_t graph) {
+void kernel_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t stream, uint32_t correlation,
+                   Placed at, uint64_t node, uint32_t graph) {
   m.truth.kernels.fetch_add(1, std::memory_order_relaxed);
   const bool serial = kind_enabled(CUPTI_ACTIVITY_KIND_KERNEL);
-  if ((!serial && !kind_enabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) || (op.flags & CUPTISIM_NO_RECORD)) return;
+  if ((!serial && !kind_enabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) || (op.flags & CUPTISIM_NO_RECORD))
+    return;
   CUpti_ActivityKernel10 r{};
   r.kind = serial ? CUPTI_ACTIVITY_KIND_KERNEL : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   r.cacheConfig.both = 0;
@@ -148,7 +156,8 @@ void kernel_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t
   r.contextId = context->id;
   r.streamId = stream;
   r.gridX = std::max(op.grid[0], 1), r.gridY = std::max(op.grid[1], 1), r.gridZ = std::max(op.grid[2], 1);
-  r.blockX = std::max(op.block[0], 1), r.blockY = std::max(op.block[1], 1), r.blockZ = std::max(op.block[2], 1);
+  r.blockX = std::max(op.block[0], 1), r.blockY = std::max(op.block[1], 1),
+  r.blockZ = std::max(op.block[2], 1);
   r.staticSharedMemory = op.static_shared_memory;
   r.dynamicSharedMemory = op.dynamic_shared_memory;
   r.localMemoryPerThread = op.local_memory_per_thread;
@@ -164,8 +173,8 @@ void kernel_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t
   emit(&r, sizeof r, at.end);
 }
 
-void copy_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t stream, uint32_t correlation, Placed at,
-                 uint64_t node, uint32_t graph) {
+void copy_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t stream, uint32_t correlation,
+                 Placed at, uint64_t node, uint32_t graph) {
   m.truth.memcpys.fetch_add(1, std::memory_order_relaxed);
   if (op.flags & CUPTISIM_NO_RECORD) return;
   const uint8_t flags = op.flags & CUPTISIM_ASYNC ? 1 : 0;  // CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC
@@ -192,7 +201,8 @@ void copy_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t s
   CUpti_ActivityMemcpy6 r{};
   r.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
   r.copyKind = static_cast<uint8_t>(op.copy_kind ? op.copy_kind : CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
-  const bool to_host = r.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, to_device = r.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
+  const bool to_host = r.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH,
+             to_device = r.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
   const uint8_t pageable = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, device = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   r.srcKind = op.src_kind ? static_cast<uint8_t>(op.src_kind) : to_device ? pageable : device;
   r.dstKind = op.dst_kind ? static_cast<uint8_t>(op.dst_kind) : to_host ? pageable : device;
@@ -210,8 +220,8 @@ void copy_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t s
   emit(&r, sizeof r, at.end);
 }
 
-void set_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t stream, uint32_t correlation, Placed at,
-                uint64_t node, uint32_t graph) {
+void set_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t stream, uint32_t correlation,
+                Placed at, uint64_t node, uint32_t graph) {
   m.truth.memsets.fetch_add(1, std::memory_order_relaxed);
   if (!kind_enabled(CUPTI_ACTIVITY_KIND_MEMSET) || (op.flags & CUPTISIM_NO_RECORD)) return;
   CUpti_ActivityMemset4 r{};
@@ -224,15 +234,16 @@ void set_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t st
   r.streamId = stream;
   r.correlationId = correlation;
   r.flags = op.flags & CUPTISIM_ASYNC ? 1 : 0;  // CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC
-  r.memoryKind = static_cast<uint16_t>(op.memory_kind ? op.memory_kind : uint32_t{CUPTI_ACTIVITY_MEMORY_KIND_DEVICE});
+  r.memoryKind =
+      static_cast<uint16_t>(op.memory_kind ? op.memory_kind : uint32_t{CUPTI_ACTIVITY_MEMORY_KIND_DEVICE});
   r.graphNodeId = node, r.graphId = graph;
   r.channelID = op.channel;
   r.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
   emit(&r, sizeof r, at.end);
 }
 
-Placed work_records(Machine& m, const cuptisim_op& op, Context* context, uint32_t stream, uint32_t correlation,
-                    uint64_t call_time, uint64_t node, uint32_t graph) {
+Placed work_records(Machine& m, const cuptisim_op& op, Context* context, uint32_t stream,
+                    uint32_t correlation, uint64_t call_time, uint64_t node, uint32_t graph) {
   const Placed at = place(m, op, context, stream, call_time);
   switch (op.kind) {
     case CUPTISIM_OP_KERNEL:
@@ -347,7 +358,8 @@ void body(Call& c) {
       if (!(op.flags & CUPTISIM_API_TIMES)) m.wait_until(m.busy_until(c.context, c.stream));
       return;
     case CUPTISIM_OP_SYNC_CONTEXT:
-      // Explicit times describe the call; the wait is real all the same, so that what was launched is complete after it.
+      // Explicit times describe the call; the wait is real all the same, so that what was launched is
+      // complete after it.
       m.wait_until(m.context_busy_until(c.context));
       return;
     case CUPTISIM_OP_EVENT_RECORD: {
@@ -417,7 +429,8 @@ uint32_t run_one(const cuptisim_op& op) {
   const CallIds usual = usual_ids(op);
   const bool runtime = op.domain != CUPTI_CB_DOMAIN_DRIVER_API;
   const CUpti_CallbackId runtime_id = runtime ? (op.cbid ? op.cbid : usual.runtime) : 0;
-  // A runtime call ends in a driver call of the usual kind; calls that give no work may not reach the driver at all.
+  // A runtime call ends in a driver call of the usual kind; calls that give no work may not reach the driver
+  // at all.
   const CUpti_CallbackId driver_id = !runtime && op.cbid ? op.cbid : usual.driver;
 
   m.truth.api_calls.fetch_add(1, std::memory_order_relaxed);
@@ -436,9 +449,11 @@ uint32_t run_one(const cuptisim_op& op) {
     data.functionReturnValue = &result;
     if (op.kind == CUPTISIM_OP_KERNEL) {
       data.symbolName = m.intern(op.name);
-      launch.gridDimX = static_cast<unsigned>(op.grid[0]), launch.gridDimY = static_cast<unsigned>(op.grid[1]);
+      launch.gridDimX = static_cast<unsigned>(op.grid[0]),
+      launch.gridDimY = static_cast<unsigned>(op.grid[1]);
       launch.gridDimZ = static_cast<unsigned>(op.grid[2]);
-      launch.blockDimX = static_cast<unsigned>(op.block[0]), launch.blockDimY = static_cast<unsigned>(op.block[1]);
+      launch.blockDimX = static_cast<unsigned>(op.block[0]),
+      launch.blockDimY = static_cast<unsigned>(op.block[1]);
       launch.blockDimZ = static_cast<unsigned>(op.block[2]);
       launch.sharedMemBytes = static_cast<unsigned>(op.dynamic_shared_memory);
       launch.hStream = reinterpret_cast<CUstream>(static_cast<uintptr_t>(c.stream));

@@ -1,4 +1,5 @@
-// One plain struct per table, made from schema.def: what the decoder fills in and Store::append writes out by column.
+// One plain struct per table, made from schema.def: what the decoder fills in and Store::append writes out by
+// column.
 #pragma once
 #include <cstdint>
 

@@ -28,7 +28,7 @@ Built build() {
   Built b;
   std::array<const char*, kTableCount> time{};
   auto at = [](TableId id) { return static_cast<size_t>(id); };
-#define CP_TABLE(table, time_name, text)            \
+#define CP_TABLE(table, time_name, text)                 \
   b.tables[at(TableId::table)] = {#table, -1, text, {}}; \
   time[at(TableId::table)] = #time_name;
 #define CP_COLUMN(table, name, type, unit, text) \

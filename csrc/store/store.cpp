@@ -8,7 +8,8 @@
 namespace cuptiprof {
 namespace {
 
-// Hashing and comparing bytes needs structs without uninitialised padding: the fields are copied into a packed key.
+// Hashing and comparing bytes needs structs without uninitialised padding: the fields are copied into a
+// packed key.
 constexpr size_t kConfigBytes = [] {
   size_t n = 0;
 #define CP_TABLE(table, time, doc)
@@ -31,8 +32,10 @@ struct PackedConfig {
     put(c.cluster_x), put(c.cluster_y), put(c.cluster_z), put(c.cluster_scheduling_policy);
     put(c.max_potential_cluster_size), put(c.max_active_clusters), put(c.registers_per_thread);
     put(c.static_shared_memory), put(c.dynamic_shared_memory), put(c.shared_memory_executed);
-    put(c.local_memory_per_thread), put(c.local_memory_total), put(c.cache_config), put(c.shared_memory_config);
-    put(c.shared_memory_carveout), put(c.shmem_limit_config), put(c.partitioned_global_cache), put(c.launch_type);
+    put(c.local_memory_per_thread), put(c.local_memory_total), put(c.cache_config),
+        put(c.shared_memory_config);
+    put(c.shared_memory_carveout), put(c.shmem_limit_config), put(c.partitioned_global_cache),
+        put(c.launch_type);
     put(c.device_launched);
     filled = static_cast<size_t>(at - bytes);
   }
@@ -47,11 +50,13 @@ size_t Store::ConfigHash::operator()(const rows::launch_configs& c) const noexce
   return std::hash<std::string_view>{}(PackedConfig(c).view());
 }
 
-bool Store::ConfigEqual::operator()(const rows::launch_configs& a, const rows::launch_configs& b) const noexcept {
+bool Store::ConfigEqual::operator()(const rows::launch_configs& a,
+                                    const rows::launch_configs& b) const noexcept {
   return PackedConfig(a).view() == PackedConfig(b).view();
 }
 
-Store::Store(Keep keep, size_t budget_bytes, Losses& losses) : x_keep(keep), x_budget(budget_bytes), x_losses(losses) {
+Store::Store(Keep keep, size_t budget_bytes, Losses& losses)
+    : x_keep(keep), x_budget(budget_bytes), x_losses(losses) {
   for (size_t t = 0; t < kTableCount; ++t) {
     const TableSpec& spec = table_spec(static_cast<TableId>(t));
     x_tables[t] = std::make_unique<Table>(spec, budget_bytes / spec.dense_row_bytes() + 1);
@@ -84,7 +89,8 @@ bool Store::evict_oldest() {
     if (time < oldest_time) oldest_time = time, oldest = t.get();
   }
   if (!oldest) return false;
-  // A sixty-fourth of the budget at a time: rare enough to be cheap, small enough to keep nearly all of the budget used.
+  // A sixty-fourth of the budget at a time: rare enough to be cheap, small enough to keep nearly all of the
+  // budget used.
   const size_t batch = std::max<size_t>(x_budget / 64 / oldest->row_bytes(), 1);
   const size_t n = std::min(batch, oldest->rows());
   oldest->evict(n);

@@ -75,12 +75,12 @@ inline void put(Table& t, size_t c, size_t row, T value) {
 struct Writers {
   static uint64_t begin(Table&, size_t) {
     uint64_t any = 0;
-#define CP_TABLE(table, time, doc)                                                          \
-  return any;                                                                               \
-  }                                                                                         \
+#define CP_TABLE(table, time, doc)                                                                  \
+  return any;                                                                                       \
+  }                                                                                                 \
   [[gnu::always_inline]] static uint64_t write_dense(Table& out, size_t at, const rows::table& r) { \
-    uint64_t any = 0;                                                                       \
-    size_t c = 0;                                                                           \
+    uint64_t any = 0;                                                                               \
+    size_t c = 0;                                                                                   \
     static_cast<void>(c);
 #define CP_COLUMN(table, name, type, unit, doc) put<column_types::type>(out, c++, at, r.name);
 #define CP_SPARSE(table, name, type, unit, doc) any |= static_cast<uint64_t>(r.name), ++c;
@@ -100,8 +100,8 @@ struct Writers {
     size_t more = 0, c = 0;                                                 \
     static_cast<void>(at), static_cast<void>(out), static_cast<void>(r), static_cast<void>(c);
 #define CP_COLUMN(table, name, type, unit, doc) ++c;
-#define CP_SPARSE(table, name, type, unit, doc)      \
-  if (r.name != 0 && !out.in_use(c)) more += out.use(c); \
+#define CP_SPARSE(table, name, type, unit, doc)                   \
+  if (r.name != 0 && !out.in_use(c)) more += out.use(c);          \
   if (out.in_use(c)) put<column_types::type>(out, c, at, r.name); \
   ++c;
 #include "store/schema.def"

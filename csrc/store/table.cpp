@@ -23,7 +23,9 @@ size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 }  // namespace
 
 Table::Table(const TableSpec& spec, size_t max_live_rows)
-    : x_spec(spec), x_row_bytes(spec.dense_row_bytes()), x_max_live_rows(std::max<size_t>(max_live_rows, 1024)) {
+    : x_spec(spec),
+      x_row_bytes(spec.dense_row_bytes()),
+      x_max_live_rows(std::max<size_t>(max_live_rows, 1024)) {
   for (const auto& c : spec.columns) {
     x_widths.push_back(width_of(c.type));
     x_in_use.push_back(!c.sparse);
@@ -45,13 +47,14 @@ size_t Table::use(size_t c) {
 }
 
 void Table::reserve() {
-  // Three times the live rows: the move to the front then costs a third of a copy per row at worst. Less where the
-  // address space is limited (ulimit -v).
+  // Three times the live rows: the move to the front then costs a third of a copy per row at worst. Less
+  // where the address space is limited (ulimit -v).
   for (const size_t factor : {3, 2, 1}) {
     const size_t rows = x_max_live_rows * factor + 4096;
     size_t total = 0;
     for (const size_t w : x_widths) total += round_up(rows * w, page_size());
-    void* range = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* range =
+        mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED) continue;
     x_base = static_cast<char*>(range);
     x_range_bytes = total;
@@ -60,8 +63,8 @@ void Table::reserve() {
     for (size_t c = 0; c < x_widths.size(); ++c) {
       x_columns[c] = at;
       const size_t bytes = round_up(rows * x_widths[c], page_size());
-      // Long columns grow by huge pages (a fault costs more than the rows of a small page do); the first part does not,
-      // so that short runs and small budgets stay small.
+      // Long columns grow by huge pages (a fault costs more than the rows of a small page do); the first part
+      // does not, so that short runs and small budgets stay small.
       if (x_max_live_rows * x_widths[c] >= kLongColumn)
         madvise(at + kSmallPages, bytes - kSmallPages, MADV_HUGEPAGE);
       at += bytes;
@@ -71,9 +74,7 @@ void Table::reserve() {
   throw std::bad_alloc();
 }
 
-void Table::make_space() {
-  x_base ? move_to_front() : reserve();
-}
+void Table::make_space() { x_base ? move_to_front() : reserve(); }
 
 void Table::move_to_front() {
   const size_t live = rows();

@@ -1,11 +1,11 @@
 // One table: each column a window that slides over a reserved range of addresses.
 //
-// Rows are appended at the head and evicted at the tail. Memory behind the tail goes back to the kernel; when the head
-// reaches the end of the range the live rows move to its front. So a column is always one contiguous array, which NumPy
-// and Arrow view without a copy, and a table that grows or rolls never reallocates.
+// Rows are appended at the head and evicted at the tail. Memory behind the tail goes back to the kernel; when
+// the head reaches the end of the range the live rows move to its front. So a column is always one contiguous
+// array, which NumPy and Arrow view without a copy, and a table that grows or rolls never reallocates.
 //
-// A sparse column is not written until its first value other than 0: untouched memory of the range reads as 0 and costs
-// nothing.
+// A sparse column is not written until its first value other than 0: untouched memory of the range reads as 0
+// and costs nothing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -34,8 +34,8 @@ class Table {
   // First live value of a column; valid until the next append or evict.
   const char* column(size_t c) const { return x_base ? x_columns[c] + x_tail * x_widths[c] : nullptr; }
 
-  // Room for one more row at head; the caller writes every column through slot(c). Throws std::bad_alloc when the
-  // address range cannot be had (the decoder counts the row as lost).
+  // Room for one more row at head; the caller writes every column through slot(c). Throws std::bad_alloc when
+  // the address range cannot be had (the decoder counts the row as lost).
   size_t append_row() {
     if (x_head == x_capacity) [[unlikely]]
       make_space();

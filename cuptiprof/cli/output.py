@@ -29,7 +29,9 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--demangling", choices=("on", "off"), default="on", help="show demangled kernel names")
     group.add_argument("--limit", type=int, metavar="N", help="at most N rows a table")
     group.add_argument(
-        "--log-file", metavar="FILE", help="write the report there (%%1 stdout, %%2 stderr, %%p pid, %%h host, %%q{ENV})"
+        "--log-file",
+        metavar="FILE",
+        help="write the report there (%%1 stdout, %%2 stderr, %%p pid, %%h host, %%q{ENV})",
     )
 
 

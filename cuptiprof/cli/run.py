@@ -56,13 +56,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                          ("--print-regions", "regions")):  # fmt: skip
         prints.add_argument(option, dest="view", action="append_const", const=view)
     which = parser.add_argument_group("which kernels (nvprof's and ncu's options)")
-    which.add_argument("--kernels", action="append", metavar="SPEC", help="nvprof: a regex, or context:stream:name:invocation")
+    which.add_argument(
+        "--kernels",
+        action="append",
+        metavar="SPEC",
+        help="nvprof: a regex, or context:stream:name:invocation",
+    )
     which.add_argument("-k", "--kernel-name", action="append", metavar="NAME", help="ncu: exact name, or regex:...")
     which.add_argument("--kernel-name-base", choices=("function", "demangled", "mangled"), default="function")
     which.add_argument("--kernel-id", action="append", metavar="ID", help="ncu: context:stream:[regex:]name:invocation")
     which.add_argument("-s", "--launch-skip", type=int, default=0, metavar="N", help="skip N matching launches")
     which.add_argument("-c", "--launch-count", type=int, metavar="N", help="keep at most N matching launches")
-    which.add_argument("--launch-skip-before-match", type=int, default=0, metavar="N", help="skip N launches of any kind")
+    which.add_argument(
+        "--launch-skip-before-match", type=int, default=0, metavar="N", help="skip N launches of any kind"
+    )
     which.add_argument("--filter-mode", choices=("global", "per-gpu", "per-launch-config"), default="global")
     which.add_argument("--devices", metavar="LIST", help="device ordinals, comma-separated")
     which.add_argument("--nvtx-include", action="append", metavar="EXPR", help="regions and NVTX ranges to keep")
@@ -77,7 +84,12 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.module and not os.path.exists(arguments.script):
         raise CuptiprofError(f"no such script: {arguments.script}", hint="for a module use: cuptiprof run -m MODULE")
     output = expand(arguments.output) if arguments.output else None
-    if output and not output.endswith((".json", ".json.gz")) and os.path.exists(output) and not arguments.force_overwrite:
+    if (
+        output
+        and not output.endswith((".json", ".json.gz"))
+        and os.path.exists(output)
+        and not arguments.force_overwrite
+    ):
         raise ResultError(f"{output} exists", hint="choose another name, or -f to replace it")
     prof = cuptiprof.profile(
         device=arguments.device,

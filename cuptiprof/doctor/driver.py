@@ -134,7 +134,5 @@ class Work:
         self._driver.call("cuMemsetD8_v2", self._memory, ctypes.c_ubyte(0), size)
         one, none = ctypes.c_uint(1), ctypes.c_uint(0)
         null = ctypes.c_void_p()
-        self._driver.call(
-            "cuLaunchKernel", self._kernel, one, one, one, one, one, one, none, null, null, null
-        )
+        self._driver.call("cuLaunchKernel", self._kernel, one, one, one, one, one, one, none, null, null, null)
         self._driver.call("cuCtxSynchronize")

@@ -96,9 +96,7 @@ def _driver(report: Report, outcome: Outcome) -> None:
         report.add("problem", "the driver sees no GPU", "check CUDA_VISIBLE_DEVICES and `nvidia-smi`")
     for gpu in report.gpus:
         if "MIG" in gpu["name"]:
-            report.add(
-                "note", f"GPU {gpu['ordinal']} is a MIG instance: hardware counters may need the whole GPU"
-            )
+            report.add("note", f"GPU {gpu['ordinal']} is a MIG instance: hardware counters may need the whole GPU")
     if surroundings.is_wsl():
         report.add(
             "note",
@@ -187,9 +185,7 @@ def _features(report: Report, outcome: Outcome) -> None:
     else:
         report.features.append(Feature(tracing, False, problem.what, problem.hint))
     for name, data in outcome.get("activities").items():
-        report.features.append(
-            Feature(f"activity {name}", not data, data.get("error", ""), data.get("hint", ""))
-        )
+        report.features.append(Feature(f"activity {name}", not data, data.get("error", ""), data.get("hint", "")))
     for f in outcome.get("library").get("features", []):
         why = f"libcupti lacks {f['missing']}: {f['without']}" if not f["works"] else ""
         hint = f"use libcupti of CUDA {f['since']} or newer" if f["since"] and not f["works"] else ""

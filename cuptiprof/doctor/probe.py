@@ -108,9 +108,7 @@ class Probe:
         if not self.loadable:
             return {}
         if self.device != "sim" and self.driver is None and needs_driver(self.found.path):
-            return {
-                "not_called": "libcupti of CUDA 13.2 and newer does nothing without a driver: it was not called"
-            }
+            return {"not_called": "libcupti of CUDA 13.2 and newer does nothing without a driver: it was not called"}
         self.library = _core.load_cupti(self.found.path, self.found.how, self.device == "sim")
         return {
             "version": self.library.version,
@@ -130,9 +128,7 @@ class Probe:
         with profile(device=self.device, budget="16 MB") as session:
             run()
         result = session.result()
-        counts = {
-            table: len(getattr(result, table)) for table in ("kernels", "memcpys", "memsets", "api_calls")
-        }
+        counts = {table: len(getattr(result, table)) for table in ("kernels", "memcpys", "memsets", "api_calls")}
         return {**counts, "losses": {k: v for k, v in dict(result.losses).items() if v}}
 
     def activities(self) -> dict[str, Any]:

@@ -42,9 +42,7 @@ def kernel_module_version(root: Path = Path("/")) -> str:
 
 def admin_only(root: Path = Path("/")) -> bool | None:
     """Whether the driver keeps hardware counters for administrators; None: the driver does not tell."""
-    match = re.search(
-        r"^RmProfilingAdminOnly:\s*(\d+)", _read(root / "proc/driver/nvidia/params"), re.MULTILINE
-    )
+    match = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", _read(root / "proc/driver/nvidia/params"), re.MULTILINE)
     return match.group(1) != "0" if match else None
 
 
@@ -77,14 +75,8 @@ def other_tools(environment: Mapping[str, str] = os.environ, root: Path = Path("
         found.append(Finding("warning", f"a tool is preloaded (LD_PRELOAD={preload})", "start without it"))
     tool = _tool_above(root)
     if tool:
-        found.append(
-            Finding("warning", f"this runs under {tool}", "one tool at a time can hold CUPTI: run without it")
-        )
-    maps = {
-        line.split(maxsplit=5)[-1]
-        for line in _read(root / "proc/self/maps").splitlines()
-        if line.count("/") > 0
-    }
+        found.append(Finding("warning", f"this runs under {tool}", "one tool at a time can hold CUPTI: run without it"))
+    maps = {line.split(maxsplit=5)[-1] for line in _read(root / "proc/self/maps").splitlines() if line.count("/") > 0}
     for path in sorted(maps):
         match = _TOOL_LIBRARIES.search(path)
         if match:

@@ -11,9 +11,7 @@ _MARKS = {True: "yes", False: "no", None: "?"}
 
 def render(report: Report) -> str:
     """Plain text, no trailing newline. Paths and names of others cannot bring control characters into a terminal."""
-    return "\n".join(
-        "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) for line in _lines(report)
-    )
+    return "\n".join("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) for line in _lines(report))
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -26,9 +24,7 @@ def _lines(report: Report) -> Iterator[str]:
             module = f", kernel module {driver['kernel_module']}" if driver["kernel_module"] else ""
             yield f"driver     CUDA {driver['version']} ({driver['how']} of {driver['path']}{module})"
         else:
-            yield "driver     none" + (
-                f" (kernel module {driver['kernel_module']})" if driver["kernel_module"] else ""
-            )
+            yield "driver     none" + (f" (kernel module {driver['kernel_module']})" if driver["kernel_module"] else "")
         for gpu in report.gpus:
             parts = [f"compute capability {gpu['compute_capability']}"] if "compute_capability" in gpu else []
             parts += [f"{gpu['multiprocessors']} SMs"] if "multiprocessors" in gpu else []
@@ -43,11 +39,7 @@ def _lines(report: Report) -> Iterator[str]:
     if not report.simulated:
         found = {k: v for k, v in report.nvperf.items() if v}
         missing = [k for k in report.nvperf if k not in found]
-        text = (
-            "host and target beside libcupti"
-            if not missing
-            else f"{' and '.join(missing)} not beside libcupti"
-        )
+        text = "host and target beside libcupti" if not missing else f"{' and '.join(missing)} not beside libcupti"
         yield f"nvperf     {text} (only hardware counters need it)"
         admin = {True: "administrators only", False: "all users", None: "not told by the driver"}
         yield (
@@ -78,9 +70,7 @@ def _libcupti(report: Report) -> str:
     library = report.libcupti
     if not library["path"]:
         return "none"
-    version = (
-        f"CUDA {library['cuda']} (by its {library['version_from']})" if library["cuda"] else "version unknown"
-    )
+    version = f"CUDA {library['cuda']} (by its {library['version_from']})" if library["cuda"] else "version unknown"
     if library["version"]:
         version = f"CUDA {library['cuda'] or '?'} (cuptiGetVersion {library['version']})"
     return f"{library['path']}: {library['how']}, {version}"

@@ -27,7 +27,11 @@ FORMATS = (Format("chrome", (".json", ".json.gz"), chrome.write, "Chrome/Perfett
 
 
 def export(
-    result: Result, path: str | os.PathLike[str], *, format: str | None = None, progress: Progress | None = None
+    result: Result,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Write `result` to `path`; see :meth:`cuptiprof.Result.export`.
 

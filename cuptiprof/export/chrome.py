@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from cuptiprof import enums
 from cuptiprof.occupancy import active_blocks, estimated_achieved_occupancy, limits
@@ -39,9 +38,8 @@ def _dump(event: Event) -> str:
 
 def write(result: Result, path: Path, compress: bool, progress: Progress | None) -> None:
     """Write the trace; events are streamed, so memory does not grow with the run."""
-    opened: IO[bytes] = gzip.open(path, "wb", compresslevel=6) if compress else path.open("wb")  # type: ignore[assignment]
     total = sum(len(result.tables[n]) for n in ("kernels", "memcpys", "memsets", "api_calls", "regions", "markers"))
-    with closing(opened) as file:
+    with gzip.open(path, "wb", compresslevel=6) if compress else path.open("wb") as file:
         file.write((json.dumps(_header(result), indent=1)[:-2] + ',\n "traceEvents": [\n').encode())
         batch: list[str] = []
         first, done = True, 0
@@ -112,7 +110,14 @@ def _events(result: Result) -> Iterator[Event]:
     yield from _markers(result)
     yield from _syncs(result)
     end = int(result.metadata.get("stop_time_ns", 0)) - _origin(result)
-    yield {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": _Us(_origin(result) + end)}
+    yield {
+        "ph": "i",
+        "s": "g",
+        "name": "Record Window End",
+        "pid": "",
+        "tid": "",
+        "ts": _Us(_origin(result) + end),
+    }
 
 
 def _process(result: Result) -> int:
@@ -148,7 +153,15 @@ def _metadata(result: Result) -> Iterator[Event]:
 
 
 def _flow(ph: str, correlation: int, pid: int, tid: int, ts: int) -> Event:
-    event = {"ph": ph, "id": correlation, "pid": pid, "tid": tid, "cat": "ac2g", "name": "ac2g", "ts": _Us(ts)}
+    event = {
+        "ph": ph,
+        "id": correlation,
+        "pid": pid,
+        "tid": tid,
+        "cat": "ac2g",
+        "name": "ac2g",
+        "ts": _Us(ts),
+    }
     return event | {"bp": "e"} if ph == "f" else event
 
 
@@ -157,7 +170,17 @@ def _kernels(result: Result) -> Iterator[Event]:
     names = [display_name(s) for s in t.strings]
     devices = {int(r["device"]): r for r in result.devices.rows()}
     shapes = [_shape(configs.row(i)) for i in range(len(configs))]
-    columns = ("start", "end", "correlation_id", "device", "context", "stream", "config", "queued", "graph_id")
+    columns = (
+        "start",
+        "end",
+        "correlation_id",
+        "device",
+        "context",
+        "stream",
+        "config",
+        "queued",
+        "graph_id",
+    )
     arrays = [t.codes(c).tolist() for c in (*columns, "graph_node_id", "name", "region_instance")]
     for start, end, correlation, device, context, stream, config, queued, graph, node, name, external in zip(
         *arrays, strict=True
@@ -231,7 +254,11 @@ def _copies(result: Result) -> Iterator[Event]:
                 kinds = [enums.MEMORY_KINDS.get(row[k], "Unknown") for k in ("src_kind", "dst_kind")]
                 name = f"Memcpy {enums.MEMCPY_KINDS.get(row['copy_kind'], 'Unknown')} ({kinds[0]} -> {kinds[1]})"
                 if row["is_peer"]:
-                    args |= {"fromDevice": row["src_device"], "inDevice": row["device"], "toDevice": row["dst_device"]}
+                    args |= {
+                        "fromDevice": row["src_device"],
+                        "inDevice": row["device"],
+                        "toDevice": row["dst_device"],
+                    }
             else:
                 name = f"Memset ({enums.MEMORY_KINDS.get(row['memory_kind'], 'Unknown')})"
             yield {
@@ -243,7 +270,17 @@ def _copies(result: Result) -> Iterator[Event]:
 
 def _calls(result: Result, launched: set[int]) -> Iterator[Event]:
     t = result.api_calls
-    columns = ("start", "end", "name", "correlation_id", "cbid", "process", "thread", "domain", "region_instance")
+    columns = (
+        "start",
+        "end",
+        "name",
+        "correlation_id",
+        "cbid",
+        "process",
+        "thread",
+        "domain",
+        "region_instance",
+    )
     for start, end, name, correlation, cbid, process, thread, domain, external in zip(
         *(t.codes(c).tolist() for c in columns), strict=True
     ):
@@ -263,7 +300,8 @@ def _regions(result: Result) -> Iterator[Event]:
     for name in ("kernels", "memcpys", "memsets"):
         t = result.tables[name]
         for instance, device, stream, start, end in zip(
-            *(t.codes(c).tolist() for c in ("region_instance", "device", "stream", "start", "end")), strict=True
+            *(t.codes(c).tolist() for c in ("region_instance", "device", "stream", "start", "end")),
+            strict=True,
         ):
             while instance:
                 reach = spans.setdefault(instance, {}).setdefault((device, stream), [start, end])

@@ -63,7 +63,9 @@ def _header(result: Result) -> list[str]:
     lines = []
     device = str(m.get("device", ""))
     if result.simulated:
-        what = f"a replay of {device.partition(':')[2]}" if device.startswith("replay:") else "PyTorch operators by model"
+        what = (
+            f"a replay of {device.partition(':')[2]}" if device.startswith("replay:") else "PyTorch operators by model"
+        )
         lines.append(f"SIMULATED device (chip {m.get('simulated_chip') or 'unknown'}), {what}: not measured on a GPU")
     elif device.startswith("import:"):
         lines.append(f"imported from {device.partition(':')[2]}")

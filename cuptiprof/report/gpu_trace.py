@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from cuptiprof import enums
 from cuptiprof.report.model import Block, Column
 from cuptiprof.report.names import display_name
@@ -52,9 +51,7 @@ def blocks(result: Result, *, demangle: bool = True, limit: int | None = None) -
     return [Block("", COLUMNS, rows, note=note)]
 
 
-def _row(
-    result: Result, kind: str, i: int, origin: int, devices: dict[int, str], demangle: bool
-) -> dict[str, Any]:
+def _row(result: Result, kind: str, i: int, origin: int, devices: dict[int, str], demangle: bool) -> dict[str, Any]:
     t = result.tables[kind]
 
     def get(column: str) -> int:
@@ -92,5 +89,3 @@ def _row(
         row["name"] = "[CUDA memset]"
         row["dst_memory"] = enums.MEMORY_KINDS.get(get("memory_kind"), "Unknown")
     return row
-
-

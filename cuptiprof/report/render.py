@@ -88,7 +88,10 @@ def _rich(report: Report, width: int | None) -> str:
         for i, c in enumerate(block.columns):
             last = i == len(block.columns) - 1
             table.add_column(
-                Text(c.title), justify="left" if last else "right", no_wrap=True, overflow="ellipsis" if last else "fold"
+                Text(c.title),
+                justify="left" if last else "right",
+                no_wrap=True,
+                overflow="ellipsis" if last else "fold",
             )
         for row in _cells(block, report.units):
             table.add_row(*(Text(cell) for cell in row))  # Text: names are never read as markup
@@ -144,9 +147,7 @@ def _csv(report: Report) -> str:
     writer.writerow(["block", *keys])
     for row in report.rows:
         values = [_plain(row.get(k)) for k in ("block", *keys)]
-        writer.writerow(
-            ["'" + v if isinstance(v, str) and v[:1] in ("=", "+", "-", "@", "\t") else v for v in values]
-        )
+        writer.writerow(["'" + v if isinstance(v, str) and v[:1] in ("=", "+", "-", "@", "\t") else v for v in values])
     if report.losses_line:
         out.write(f"# {report.losses_line}\n")
     return out.getvalue()

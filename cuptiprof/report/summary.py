@@ -26,9 +26,7 @@ COLUMNS = [
 def blocks(result: Result, *, demangle: bool = True, limit: int | None = None) -> list[Block]:
     """Two blocks; percentages within each, rows by falling time."""
     gpu = _by_code(result.kernels, "name", lambda c: display_name(result.kernels.strings[c], demangle))
-    gpu += _by_code(
-        result.memcpys, "copy_kind", lambda c: f"[CUDA memcpy {enums.MEMCPY_KINDS.get(c, 'Unknown')}]"
-    )
+    gpu += _by_code(result.memcpys, "copy_kind", lambda c: f"[CUDA memcpy {enums.MEMCPY_KINDS.get(c, 'Unknown')}]")
     gpu += _by_code(result.memsets, None, lambda _: "[CUDA memset]")
     api = _by_code(result.api_calls, "name", lambda c: display_name(result.api_calls.strings[c], False))
     return [_block("GPU activities", gpu, limit), _block("API calls", api, limit)]
@@ -54,7 +52,13 @@ def group(codes: Array, duration: Array) -> list[tuple[int, dict[str, Any]]]:
     return [
         (
             int(sorted_codes[s]),
-            {"calls": int(n), "time_ns": int(t), "avg_ns": float(t / n), "min_ns": int(low), "max_ns": int(high)},
+            {
+                "calls": int(n),
+                "time_ns": int(t),
+                "avg_ns": float(t / n),
+                "min_ns": int(low),
+                "max_ns": int(high),
+            },
         )
         for s, t, low, high, n in zip(starts, sums, lows, highs, counts, strict=True)
     ]

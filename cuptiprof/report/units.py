@@ -18,7 +18,7 @@ def five_digits(value: float) -> str:
 
 
 def time_text(ns: float, unit: str = "auto") -> str:
-    """"24.417ms", "928ns"; with a fixed `unit` the number alone in that unit and the unit behind it.
+    """ "24.417ms", "928ns"; with a fixed `unit` the number alone in that unit and the unit behind it.
 
     Raises:
         ResultError: an unknown unit.

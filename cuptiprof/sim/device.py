@@ -129,18 +129,19 @@ class _Truth(ctypes.Structure):
     ]
 
 
-def _numpy_dtype() -> np.dtype[Any]:
+def _numpy_dtype() -> Any:
+    scalar: Any = np.dtype  # NumPy's stubs know each ctypes type apart, not "one of them"
     fields: dict[str, Any] = {"names": [], "formats": [], "offsets": [], "itemsize": ctypes.sizeof(_OpStruct)}
-    for name, kind in _OpStruct._fields_:
+    for name, kind, *_ in _OpStruct._fields_:
         fields["names"].append(name)
         fields["offsets"].append(getattr(_OpStruct, name).offset)
         if kind is ctypes.c_char_p:
             fields["formats"].append(np.uint64)  # address of the text
         elif isinstance(kind, type) and issubclass(kind, ctypes.Array):
-            fields["formats"].append((np.dtype(kind._type_), (kind._length_,)))
+            fields["formats"].append((scalar(kind._type_).str, (kind._length_,)))
         else:
-            fields["formats"].append(np.dtype(kind))
-    return np.dtype(fields)
+            fields["formats"].append(scalar(kind).str)
+    return scalar(fields)
 
 
 OP_DTYPE = _numpy_dtype()
@@ -169,7 +170,8 @@ def _library() -> ctypes.CDLL:
     lib.cuptisim_now.restype = ctypes.c_uint64
     lib.cuptisim_advance.argtypes = [ctypes.c_uint64]
     lib.cuptisim_set_thread.argtypes = [ctypes.c_uint32]
-    lib.cuptisim_inject.argtypes = [ctypes.c_int, ctypes.c_char_p] + [ctypes.c_uint64] * 3
+    number = ctypes.c_uint64
+    lib.cuptisim_inject.argtypes = [ctypes.c_int, ctypes.c_char_p, number, number, number]
     lib.cuptisim_get_truth.argtypes = [ctypes.POINTER(_Truth)]
     return lib
 
@@ -287,4 +289,4 @@ class SimDevice:
         """What really happened, by counter name."""
         truth = _Truth(ctypes.sizeof(_Truth))
         self._lib.cuptisim_get_truth(ctypes.byref(truth))
-        return {name: int(getattr(truth, name)) for name, _ in _Truth._fields_ if name != "size"}
+        return {f[0]: int(getattr(truth, f[0])) for f in _Truth._fields_ if f[0] != "size"}

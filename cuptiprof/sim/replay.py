@@ -22,7 +22,12 @@ from cuptiprof.sim.device import DRIVER, OP_DTYPE, RUNTIME, Flag, Op, SimDevice
 from cuptiprof.trace_import import import_trace
 
 _PR_SET_NAME = 15
-_CALLS = ((r"LaunchKernel", Op.KERNEL), (r"MemcpyPeer", Op.MEMCPY_PEER), (r"Memcpy", Op.MEMCPY), (r"Memset", Op.MEMSET))
+_CALLS = (
+    (r"LaunchKernel", Op.KERNEL),
+    (r"MemcpyPeer", Op.MEMCPY_PEER),
+    (r"Memcpy", Op.MEMCPY),
+    (r"Memset", Op.MEMSET),
+)
 _WORK = {"kernels": Op.KERNEL, "memcpys": Op.MEMCPY, "memsets": Op.MEMSET}
 _SYNC_OPS = {"Context Sync": Op.SYNC_CONTEXT, "Stream Sync": Op.SYNC_STREAM, "Event Sync": Op.SYNC_EVENT}
 
@@ -130,7 +135,10 @@ class TracePlayer:
     def _autograd_threads(self) -> list[int]:
         markers = self.result.markers
         names = markers["name"]
-        return [int(t) for t in np.unique([t for t, n in zip(markers["thread"], names, strict=True) if n.startswith("autograd::")])]
+        return [
+            int(t)
+            for t in np.unique([t for t, n in zip(markers["thread"], names, strict=True) if n.startswith("autograd::")])
+        ]
 
     def _ops(self, device: SimDevice) -> tuple[Any, Any]:
         """One op a call (with the GPU work it caused), and one for work whose call was not recorded; sorted by time."""
@@ -187,7 +195,12 @@ class TracePlayer:
         t = self.result.tables[table]
         op["kind"] = _WORK[table]
         op["flags"] |= int(Flag.GPU_TIMES)
-        for field, column in (("gpu_start", "start"), ("gpu_end", "end"), ("stream", "stream"), ("context", "context")):
+        for field, column in (
+            ("gpu_start", "start"),
+            ("gpu_end", "end"),
+            ("stream", "stream"),
+            ("context", "context"),
+        ):
             op[field] = t.codes(column)[row]
         op["device"] = 0
         op["graph_id"] = t.codes("graph_id")[row]

@@ -22,7 +22,7 @@ from cuptiprof.sim.torch_kernels import CONVOLUTIONS, HOST_READS, Kernel, kernel
 _DTOH = 2  # CUPTI_ACTIVITY_MEMCPY_KIND_DTOH
 
 
-class TorchSimMode(TorchDispatchMode):
+class TorchSimMode(TorchDispatchMode):  # type: ignore[misc]  # torch is optional and not followed
     """Active while a session on the simulated device runs. `unmodelled` counts operators that the model failed on."""
 
     def __init__(self, device: SimDevice, chip: str) -> None:

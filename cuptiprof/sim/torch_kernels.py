@@ -13,28 +13,115 @@ from dataclasses import dataclass
 from cuptiprof.sim.roofline import Roofline
 
 NOTHING = frozenset(
-    "empty empty_like empty_strided new_empty new_empty_strided detach detach_ alias set_ resize_ resize_as_ lift lift_fresh "
-    "size stride sym_size sym_stride sym_numel is_same_size is_pinned _nested_tensor_from_mask _assert_async record_stream "
-    "_has_compatible_shallow_copy_type _unsafe_view _reshape_alias is_nonzero result_type".split()
+    [
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "new_empty",
+        "new_empty_strided",
+        "detach",
+        "detach_",
+        "alias",
+        "set_",
+        "resize_",
+        "resize_as_",
+        "lift",
+        "lift_fresh",
+        "size",
+        "stride",
+        "sym_size",
+        "sym_stride",
+        "sym_numel",
+        "is_same_size",
+        "is_pinned",
+        "_nested_tensor_from_mask",
+        "_assert_async",
+        "record_stream",
+        "_has_compatible_shallow_copy_type",
+        "_unsafe_view",
+        "_reshape_alias",
+        "is_nonzero",
+        "result_type",
+    ]
 )
 """Operators that only touch metadata."""
 
 HOST_READS = frozenset(("_local_scalar_dense", "item", "equal"))
 """Operators that copy a value to the host and wait for it."""
 
-GEMMS = frozenset("mm addmm bmm baddbmm linear addbmm mv addmv dot _addmm_activation".split())
+GEMMS = frozenset(["mm", "addmm", "bmm", "baddbmm", "linear", "addbmm", "mv", "addmv", "dot", "_addmm_activation"])
 CONVOLUTIONS = frozenset(
-    "convolution convolution_backward mkldnn_convolution _convolution cudnn_convolution thnn_conv2d _slow_conv2d_forward".split()
+    [
+        "convolution",
+        "convolution_backward",
+        "mkldnn_convolution",
+        "_convolution",
+        "cudnn_convolution",
+        "thnn_conv2d",
+        "_slow_conv2d_forward",
+    ]
 )
 REDUCTIONS = frozenset(
-    "sum mean amax amin max min argmax argmin any all norm linalg_vector_norm var std var_mean prod logsumexp nansum count_nonzero "
-    "cumsum cumprod aminmax".split()
+    [
+        "sum",
+        "mean",
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "argmax",
+        "argmin",
+        "any",
+        "all",
+        "norm",
+        "linalg_vector_norm",
+        "var",
+        "std",
+        "var_mean",
+        "prod",
+        "logsumexp",
+        "nansum",
+        "count_nonzero",
+        "cumsum",
+        "cumprod",
+        "aminmax",
+    ]
 )
-FILLS = frozenset("zeros ones full zero_ fill_ zeros_like ones_like full_like arange linspace eye scalar_tensor new_zeros".split())
+FILLS = frozenset(
+    [
+        "zeros",
+        "ones",
+        "full",
+        "zero_",
+        "fill_",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "arange",
+        "linspace",
+        "eye",
+        "scalar_tensor",
+        "new_zeros",
+    ]
+)
 RANDOM = frozenset(
-    "rand randn randint rand_like randn_like normal_ uniform_ bernoulli_ native_dropout dropout randperm random_ exponential_".split()
+    [
+        "rand",
+        "randn",
+        "randint",
+        "rand_like",
+        "randn_like",
+        "normal_",
+        "uniform_",
+        "bernoulli_",
+        "native_dropout",
+        "dropout",
+        "randperm",
+        "random_",
+        "exponential_",
+    ]
 )
-COPIES = frozenset("clone copy_ _to_copy contiguous _copy_from".split())
+COPIES = frozenset(["clone", "copy_", "_to_copy", "contiguous", "_copy_from"])
 
 
 @dataclass(frozen=True)
@@ -69,7 +156,11 @@ def gemm(chip: Roofline, dtype: str, m: int, n: int, batch: int = 1) -> Kernel:
         name = f"{chip.gemm_prefix}gemm_{kind}_{kind}_f32_tn_n_tilesize{tile_m}x{tile_n}x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
         shape = ((384, 1, 1), 168, 196608 if large else 98304)
     else:
-        name = f"{chip.gemm_prefix}gemm_{tile_m}x{tile_n}_tn" if not half else f"{chip.gemm_prefix[:-1]}fp16_s16816gemm_fp16_{tile_m}x{tile_n}_ldg8_f2f_stages_32x5_tn"
+        name = (
+            f"{chip.gemm_prefix}gemm_{tile_m}x{tile_n}_tn"
+            if not half
+            else f"{chip.gemm_prefix[:-1]}fp16_s16816gemm_fp16_{tile_m}x{tile_n}_ldg8_f2f_stages_32x5_tn"
+        )
         shape = ((256, 1, 1), 122, 81920 if half else 16384)
     grid = (max(1, math.ceil(m / tile_m)), max(1, math.ceil(n / tile_n)), max(1, batch))
     return Kernel(name, grid, shape[0], shape[1], shape[2], tensor_cores=half)

@@ -45,7 +45,9 @@ def test_no_restriction():
 )
 @pytest.mark.parametrize("given", ["mangled", "demangled", "name"])
 def test_pattern_looks_at_the_form_it_is_written_for(pattern, matches, given):
-    launch = {"mangled": Launch(mangled=VECTOR), "demangled": Launch(demangled=VECTOR_DEMANGLED)}.get(given, Launch(name=VECTOR))
+    launch = {"mangled": Launch(mangled=VECTOR), "demangled": Launch(demangled=VECTOR_DEMANGLED)}.get(
+        given, Launch(name=VECTOR)
+    )
     assert KernelFilter(pattern).select([launch]) == ([0] if matches else [])
 
 
@@ -92,7 +94,12 @@ def test_regions():
 
 
 def test_regions_count_as_push_pop_ranges_of_the_default_domain():
-    launches = [Launch(region=r"step/fwd/a\/b"), Launch(region="fwd"), Launch(push_pop={"torch": ["fwd"]}), Launch()]
+    launches = [
+        Launch(region=r"step/fwd/a\/b"),
+        Launch(region="fwd"),
+        Launch(push_pop={"torch": ["fwd"]}),
+        Launch(),
+    ]
     assert KernelFilter.from_ncu(nvtx_include="fwd/").select(launches) == [0, 1]
     assert KernelFilter.from_ncu(nvtx_include="[fwd").select(launches) == [1]
     assert KernelFilter.from_ncu(nvtx_include=r"fwd/a\/b]").select(launches) == [0]
@@ -102,7 +109,13 @@ def test_regions_count_as_push_pop_ranges_of_the_default_domain():
 
 
 def test_integers():
-    launches = [Launch(name="k", device=d, stream=s, context=c, thread=t) for d in (0, 1) for s in (7, 8) for c in (1, 2) for t in (5, 6)]
+    launches = [
+        Launch(name="k", device=d, stream=s, context=c, thread=t)
+        for d in (0, 1)
+        for s in (7, 8)
+        for c in (1, 2)
+        for t in (5, 6)
+    ]
 
     def chosen(**keywords):
         return [launches[i] for i in KernelFilter(**keywords).select(launches)]
@@ -116,7 +129,11 @@ def test_integers():
 
 
 def test_sizes_are_exact():
-    launches = [Launch(grid=(2,), block=256), Launch(grid=(2, 2), block=(256, 1, 1)), Launch(grid=(2, 1, 1), block=128)]
+    launches = [
+        Launch(grid=(2,), block=256),
+        Launch(grid=(2, 2), block=(256, 1, 1)),
+        Launch(grid=(2, 1, 1), block=128),
+    ]
     assert KernelFilter(grid=2).select(launches) == [0, 2]
     assert KernelFilter(grid=(2, 2), block=256).select(launches) == [1]
     assert KernelFilter(block=(256,)).select(launches) == [0, 1]
@@ -160,7 +177,9 @@ def test_nvprof_fields():
 def test_ncu_counts_invocations_by_name_and_configuration():
     launches = [Launch(name="k", grid=g, stream=s) for g, s in [(1, 1), (2, 1), (1, 2), (1, 1), (2, 2)]]
     assert KernelFilter.from_ncu(kernel_id=":::2").select(launches) == [2, 4]
-    assert KernelFilter.from_ncu(kernel_id=":1|2::2").select(launches) == [3]  # the stream is given: counted by it
+    assert KernelFilter.from_ncu(kernel_id=":1|2::2").select(launches) == [
+        3
+    ]  # the stream is given: counted by it
     assert KernelFilter.from_ncu(kernel_id=":1::2").select(launches) == [3]
     many = [Launch(name="k")] * 30
     assert KernelFilter.from_ncu(kernel_id=":::.*5|3").select(many) == [2, 4, 14, 24]
@@ -173,7 +192,9 @@ def test_ncu_id_fields():
     named = [Launch(name="k", stream_name="main+io"), Launch(name="k", stream_name="io")]
     assert KernelFilter.from_ncu(kernel_id=":main+io::").select(named) == [0]
     assert KernelFilter.from_ncu(kernel_id=":io$::").select(named) == [0, 1]
-    assert KernelFilter.from_ncu(kernel_id="::regex:a::b:", base="demangled").select([Launch(demangled="void a::b<1>()")]) == [0]
+    assert KernelFilter.from_ncu(kernel_id="::regex:a::b:", base="demangled").select(
+        [Launch(demangled="void a::b<1>()")]
+    ) == [0]
 
 
 NVTX = [
@@ -210,13 +231,21 @@ NVTX = [
 
 @pytest.mark.parametrize(("expression", "stack", "matches"), NVTX)
 def test_nvtx_push_pop(expression, stack, matches):
-    assert KernelFilter.from_ncu(nvtx_include=expression).select([Launch(push_pop={"": stack})]) == ([0] if matches else [])
-    assert KernelFilter.from_ncu(nvtx_exclude=expression).select([Launch(push_pop={"": stack})]) == ([] if matches else [0])
+    assert KernelFilter.from_ncu(nvtx_include=expression).select([Launch(push_pop={"": stack})]) == (
+        [0] if matches else []
+    )
+    assert KernelFilter.from_ncu(nvtx_exclude=expression).select([Launch(push_pop={"": stack})]) == (
+        [] if matches else [0]
+    )
     assert KernelFilter.from_ncu(nvtx_include=expression).select([Launch(push_pop={"D": stack})]) == []
 
 
 def test_nvtx_domains_and_alternatives():
-    launches = [Launch(push_pop={"D": ["A"], "": ["B"]}), Launch(start_end={"D": ["A", "B"]}), Launch(start_end={"": ["A"]})]
+    launches = [
+        Launch(push_pop={"D": ["A"], "": ["B"]}),
+        Launch(start_end={"D": ["A", "B"]}),
+        Launch(start_end={"": ["A"]}),
+    ]
     assert KernelFilter.from_ncu(nvtx_include="D@A/").select(launches) == [0]
     assert KernelFilter.from_ncu(nvtx_include="D@B,A").select(launches) == [1]
     assert KernelFilter.from_ncu(nvtx_include="A").select(launches) == [2]
@@ -291,7 +320,16 @@ def test_errors_say_where_and_what_to_do(make, message):
 
 def test_hostile_names():
     nul, long = "a\0gemm", "g" * 32000 + "emm"
-    launches = names(nul, long, "_Z" + "9" * 32000, "<" * 32000, "(" * 32000, "f<" + "a::" * 10000, "\udcff\udc80gemm", "é" * 3000)
+    launches = names(
+        nul,
+        long,
+        "_Z" + "9" * 32000,
+        "<" * 32000,
+        "(" * 32000,
+        "f<" + "a::" * 10000,
+        "\udcff\udc80gemm",
+        "é" * 3000,
+    )
     assert KernelFilter("*gemm").select(launches) == [0, 1, 6]
     assert KernelFilter("regex:gemm").select(launches) == [0, 1, 6]
     assert KernelFilter("regex:a.*z").select(names("a" * 32000)) == []  # linear: quadratic takes a second
@@ -301,9 +339,20 @@ def test_hostile_names():
 
 
 def test_text_and_equality():
-    f = KernelFilter("*gemm*", exclude="x", regions="fwd", devices=[1, 0], grid=(2, 3), skip=1, every=2, count=5, mode="per-gpu")
+    f = KernelFilter(
+        "*gemm*",
+        exclude="x",
+        regions="fwd",
+        devices=[1, 0],
+        grid=(2, 3),
+        skip=1,
+        every=2,
+        count=5,
+        mode="per-gpu",
+    )
     assert f.describe() == (
-        "kernels '*gemm*', not kernels 'x', in region 'fwd', devices 0,1, grid (2,3,1), skip 1, every 2, count 5, per-gpu"
+        "kernels '*gemm*', not kernels 'x', in region 'fwd', devices 0,1, grid (2,3,1), "
+        "skip 1, every 2, count 5, per-gpu"
     )
     assert repr(f) == f"<KernelFilter {f.describe()}>"
     assert KernelFilter("a") == KernelFilter(["a"]) and hash(KernelFilter("a")) == hash(KernelFilter(["a"]))
@@ -321,7 +370,14 @@ def test_matches_name_is_the_stateless_verdict():
 
 
 def test_nearest_names():
-    known = [VECTOR, "void at::native::reduce_kernel<512, 1>(int)", "ampere_sgemm_128x64_tn", "triton_poi_fused_add_0", "relu", "copy"]
+    known = [
+        VECTOR,
+        "void at::native::reduce_kernel<512, 1>(int)",
+        "ampere_sgemm_128x64_tn",
+        "triton_poi_fused_add_0",
+        "relu",
+        "copy",
+    ]
     assert filters.nearest_names("vectorised_kernel", known)[0] == "vectorized_elementwise_kernel"
     assert filters.nearest_names("regex:.*GEMM.*", known, k=1) == ["ampere_sgemm_128x64_tn"]
     assert filters.nearest_names("at::native::reduce*", known)[0] == "reduce_kernel"

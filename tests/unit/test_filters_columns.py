@@ -10,7 +10,16 @@ from cuptiprof.errors import CuptiprofError, FilterError
 from cuptiprof.filters import KernelFilter, Launch
 
 STRINGS = ["", "_Z4gemmIfEvv", "relu", "fwd", "fwd/a", "bwd"]
-CONFIG_COLUMNS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "static_shared_memory", "dynamic_shared_memory")
+CONFIG_COLUMNS = (
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "block_x",
+    "block_y",
+    "block_z",
+    "static_shared_memory",
+    "dynamic_shared_memory",
+)
 
 
 class Columns:
@@ -18,6 +27,8 @@ class Columns:
 
     def __init__(self, columns, strings=()):
         self.columns, self.strings = columns, list(strings)
+
+    configs = None
 
     def __len__(self):
         return len(next(iter(self.columns.values())))
@@ -28,7 +39,15 @@ class Columns:
     codes = __getitem__
 
 
-CONFIGS = Columns(dict(zip(CONFIG_COLUMNS, np.array([[1, 1, 1, 32, 1, 1, 0, 0], [2, 1, 1, 32, 1, 1, 16, 16]], "i4").T, strict=True)))
+CONFIGS = Columns(
+    dict(
+        zip(
+            CONFIG_COLUMNS,
+            np.array([[1, 1, 1, 32, 1, 1, 0, 0], [2, 1, 1, 32, 1, 1, 16, 16]], "i4").T,
+            strict=True,
+        )
+    )
+)
 KEYS = ("name", "region", "config", "device", "context", "stream", "thread", "correlation_id")
 rows = st.lists(
     st.tuples(
@@ -91,8 +110,13 @@ def test_mask_is_select_in_launch_order(rows, kernel_filter):
 def test_configurations_are_asked_for_only_when_needed():
     kernels = table([(1, 0, 0, 0, 1, 0, 0, 1)])
     assert KernelFilter("gemm").mask(kernels).tolist() == [True]
-    with pytest.raises(FilterError, match="launch configurations"):
-        KernelFilter(grid=1).mask(kernels)
+    for needs in (
+        KernelFilter(grid=1),
+        KernelFilter(mode="per-launch-config", skip=1),
+        KernelFilter.from_ncu(kernel_id=":::2"),
+    ):
+        with pytest.raises(FilterError, match="launch configurations"):
+            needs.mask(kernels)
 
 
 def test_bad_columns_are_refused():

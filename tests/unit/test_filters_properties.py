@@ -23,10 +23,12 @@ def test_glob_is_fnmatch(pattern, name):
 
 ere = st.recursive(
     st.sampled_from(["a", "b", "c", ".", "[ab]", "[^a]", "ab", "^", "$"]),
-    lambda inner: st.tuples(inner, inner).map("".join)
-    | st.tuples(inner, inner).map("|".join).map(lambda e: f"({e})")
-    | st.tuples(inner, st.sampled_from("*+?")).map(lambda t: f"({t[0]}){t[1]}")
-    | inner.map(lambda e: f"({e}){{1,3}}"),
+    lambda inner: (
+        st.tuples(inner, inner).map("".join)
+        | st.tuples(inner, inner).map("|".join).map(lambda e: f"({e})")
+        | st.tuples(inner, st.sampled_from("*+?")).map(lambda t: f"({t[0]}){t[1]}")
+        | inner.map(lambda e: f"({e}){{1,3}}")
+    ),
     max_leaves=6,
 )
 
@@ -86,7 +88,13 @@ counting = st.fixed_dictionaries(
 
 
 @quick
-@given(launches, counting, st.integers(1, 3), st.sampled_from([None, "foo", "foo*"]), st.sampled_from([None, "fwd", "*/a"]))
+@given(
+    launches,
+    counting,
+    st.integers(1, 3),
+    st.sampled_from([None, "foo", "foo*"]),
+    st.sampled_from([None, "fwd", "*/a"]),
+)
 def test_counting(launches, keywords, every, pattern, region):
     def matches(launch):
         components = launch.region.split("/") if launch.region else []
@@ -105,7 +113,9 @@ def test_ncu_counting(launches, keywords, name):
         return re.search(name[6:], launch.name) if name.startswith("regex:") else launch.name == name
 
     renamed = {("before" if k == "skip_before_match" else k): v for k, v in keywords.items()}
-    assert KernelFilter.from_ncu(kernel_name=name, **keywords).select(launches) == reference(launches, matches, **renamed)
+    assert KernelFilter.from_ncu(kernel_name=name, **keywords).select(launches) == reference(
+        launches, matches, **renamed
+    )
 
 
 fields = st.tuples(
@@ -146,11 +156,18 @@ def test_launch_ids(launches, fields, tool):
 
 # NVTX push/pop expressions as regular expressions over the stack, one letter a range.
 
-tokens = st.lists(st.sampled_from("ABC*+"), min_size=1, max_size=5).filter(lambda t: t[0] in "ABC" and t[-1] in "ABC")
+tokens = st.lists(st.sampled_from("ABC*+"), min_size=1, max_size=5).filter(
+    lambda t: t[0] in "ABC" and t[-1] in "ABC"
+)
 
 
 @quick
-@given(tokens, st.booleans(), st.booleans(), st.lists(st.text(alphabet="ABC", min_size=0, max_size=7), max_size=4))
+@given(
+    tokens,
+    st.booleans(),
+    st.booleans(),
+    st.lists(st.text(alphabet="ABC", min_size=0, max_size=7), max_size=4),
+)
 def test_nvtx_push_pop(tokens, bottom, top, stacks):
     expression = "[" * bottom + "/".join(tokens) + ("]" if top else "/")
     as_regex = "".join({"*": ".*", "+": "."}.get(t, t) for t in tokens)
@@ -158,7 +175,9 @@ def test_nvtx_push_pop(tokens, bottom, top, stacks):
     expected = [i for i, stack in enumerate(stacks) if re.search(as_regex, stack)]
     for make in (lambda s: Launch(push_pop={"": list(s)}), lambda s: Launch(region="/".join(s))):
         assert KernelFilter.from_ncu(nvtx_include=expression).select([make(s) for s in stacks]) == expected
-    excluded = KernelFilter.from_ncu(nvtx_exclude=expression).select([Launch(push_pop={"": list(s)}) for s in stacks])
+    excluded = KernelFilter.from_ncu(nvtx_exclude=expression).select(
+        [Launch(push_pop={"": list(s)}) for s in stacks]
+    )
     assert excluded == [i for i in range(len(stacks)) if i not in expected]
 
 
@@ -171,7 +190,11 @@ def test_nvtx_escapes(name, domain):
     expression = f"{escape(domain)}@{escape(name)}/"
     if expression.startswith("regex:"):
         return
-    launches = [Launch(push_pop={domain: [name]}), Launch(push_pop={domain: [name + "x"]}), Launch(push_pop={domain + "x": [name]})]
+    launches = [
+        Launch(push_pop={domain: [name]}),
+        Launch(push_pop={domain: [name + "x"]}),
+        Launch(push_pop={domain + "x": [name]}),
+    ]
     assert KernelFilter.from_ncu(nvtx_include=expression).select(launches) == [0]
 
 
