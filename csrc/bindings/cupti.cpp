@@ -77,19 +77,6 @@ py::list feature_list(const Api& api) {
   return out;
 }
 
-py::list device_names(const Api& api) {
-  py::list out;
-  int n = 0;
-  if (!api.cuInit || api.cuInit(0) != CUDA_SUCCESS || api.cuDeviceGetCount(&n) != CUDA_SUCCESS) return out;
-  for (int i = 0; i < n; ++i) {
-    CUdevice device;
-    char name[256] = "";
-    if (api.cuDeviceGet(&device, i) == CUDA_SUCCESS) api.cuDeviceGetName(name, sizeof name, device);
-    out.append(py::str(name));
-  }
-  return out;
-}
-
 }  // namespace
 
 void register_cupti(py::module_& m) {
@@ -113,7 +100,6 @@ void register_cupti(py::module_& m) {
       .def("dropped_records", &dropped_records, "cuptiActivityGetNumDroppedRecords() of the global queue")
       .def("features", &feature_list,
            "What depends on the version of the library: dicts of name, works, since, missing, without")
-      .def("device_names", &device_names, "GPU names by device ordinal; calls cuInit")
       .def("try_subscribe", &try_subscribe, nogil, "Raises CuptiError when another tool holds CUPTI");
   m.def(
       "load_cupti",
