@@ -56,7 +56,7 @@ class CudaDevice(Device):
                 hint='to try cuptiprof without a GPU use device="sim" (or --device sim); `cuptiprof doctor` says more',
             )
         found = find_cupti()
-        super().__init__("cuda", _core.load_cupti(found.path, found.how, False, found.safe_without_driver))
+        super().__init__("cuda", _core.load_cupti(found.path, found.how))
 
 
 class SimulatedDevice(Device):
@@ -71,7 +71,7 @@ class SimulatedDevice(Device):
             raise DeviceError(f"unknown simulated chip {chip!r}", hint=f"one of: {', '.join(CHIPS)}")
         self.chip = chip
         self.sim: SimDevice = SimDevice()
-        super().__init__(spec, _core.load_cupti(str(library_path()), "simulated device", True, True))
+        super().__init__(spec, _core.load_cupti(str(library_path()), "simulated device", True))
         self.sim.reset(chip=chip, virtual_clock=virtual_clock)
 
     def started(self) -> None:

@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: decode_bench LIBCUPTI [RECORDS ...]\n");
     return 2;
   }
-  const auto api = load_cupti({argv[1], "command line", false, true});
+  const auto api = load_cupti({argv[1], "command line", false});
   std::vector<size_t> sizes;
   for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   if (sizes.empty()) sizes = {100'000, 1'000'000, 10'000'000};

@@ -37,24 +37,42 @@ void try_subscribe(const Api& api) {
         api.cuptiSubscribe(
             &handle, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr),
         "cuptiSubscribe");
-  api.cuptiUnsubscribe(handle);
+  check(api, api.cuptiUnsubscribe(handle), "cuptiUnsubscribe");
+}
+
+// Walks a buffer of records with the library's own iterator, without copying it.
+py::list record_kinds(const Api& api, const py::buffer& records, size_t valid) {
+  const py::buffer_info info = records.request();
+  const auto bytes = static_cast<size_t>(info.size * info.itemsize);
+  if (valid > bytes) throw py::value_error("valid is larger than the buffer");
+  auto* start = static_cast<uint8_t*>(info.ptr);
+  py::list out;
+  CUpti_Activity* record = nullptr;
+  for (;;) {
+    const CUptiResult rc = api.cuptiActivityGetNextRecord(start, valid, &record);
+    if (rc == CUPTI_ERROR_MAX_LIMIT_REACHED) return out;
+    check(api, rc, "cuptiActivityGetNextRecord");
+    out.append(py::make_tuple(static_cast<int>(record->kind), reinterpret_cast<uint8_t*>(record) - start));
+  }
+}
+
+size_t dropped_records(const Api& api) {
+  size_t dropped = 0;
+  check(api, api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped),
+        "cuptiActivityGetNumDroppedRecords");
+  return dropped;
 }
 
 py::list feature_list(const Api& api) {
   py::list out;
-  for (const Feature& f : features(api)) out.append(py::make_tuple(f.name, f.works, f.missing));
-  return out;
-}
-
-py::list device_names(const Api& api) {
-  py::list out;
-  int n = 0;
-  if (!api.cuInit || api.cuInit(0) != CUDA_SUCCESS || api.cuDeviceGetCount(&n) != CUDA_SUCCESS) return out;
-  for (int i = 0; i < n; ++i) {
-    CUdevice device;
-    char name[256] = "";
-    if (api.cuDeviceGet(&device, i) == CUDA_SUCCESS) api.cuDeviceGetName(name, sizeof name, device);
-    out.append(py::str(name));
+  for (const Feature& f : features(api)) {
+    py::dict d;
+    d["name"] = f.name;
+    d["works"] = f.works;
+    d["since"] = f.since;
+    d["missing"] = f.missing;
+    d["without"] = f.without;
+    out.append(std::move(d));
   }
   return out;
 }
@@ -65,6 +83,9 @@ void register_cupti(py::module_& m) {
   const auto nogil = py::call_guard<py::gil_scoped_release>();
   py::class_<Api, std::shared_ptr<Api>>(m, "CuptiLibrary", "A loaded libcupti.")
       .def_readonly("version", &Api::version, "cuptiGetVersion()")
+      .def_property_readonly(
+          "cuda_version", [](const Api& a) { return cuda_version(a.version); },
+          "CUDA release that `version` belongs to, \"13.0\"; \"\": unknown")
       .def_readonly("driver_version", &Api::driver_version, "cuDriverGetVersion(); 0: no driver")
       .def_readonly("simulated", &Api::simulated)
       .def_readonly("path", &Api::path)
@@ -72,17 +93,21 @@ void register_cupti(py::module_& m) {
       .def("timestamp", &timestamp, "cuptiGetTimestamp(), ns")
       .def("result_string", &result_string, py::arg("code"))
       .def("callback_name", &callback_name, py::arg("domain"), py::arg("cbid"))
-      .def("features", &feature_list, "[(feature, works, missing function), ...]")
-      .def("device_names", &device_names, "GPU names by device ordinal; calls cuInit")
+      .def("record_kinds", &record_kinds, py::arg("buffer"), py::arg("valid"),
+           "[(activity kind, byte offset), ...] of the records in the first `valid` bytes, by the library's "
+           "own iterator. "
+           "Raises CuptiError where it stops early")
+      .def("dropped_records", &dropped_records, "cuptiActivityGetNumDroppedRecords() of the global queue")
+      .def("features", &feature_list,
+           "What depends on the version of the library: dicts of name, works, since, missing, without")
       .def("try_subscribe", &try_subscribe, nogil, "Raises CuptiError when another tool holds CUPTI");
   m.def(
       "load_cupti",
-      [](std::string path, std::string found_by, bool simulated, bool safe_without_driver) {
-        return std::const_pointer_cast<Api>(
-            load_cupti({std::move(path), std::move(found_by), simulated, safe_without_driver}));
+      [](std::string path, std::string found_by, bool simulated) {
+        return std::const_pointer_cast<Api>(load_cupti({std::move(path), std::move(found_by), simulated}));
       },
-      py::arg("path"), py::arg("found_by") = "", py::arg("simulated") = false,
-      py::arg("safe_without_driver") = false, nogil);
+      py::arg("path"), py::arg("found_by") = "", py::arg("simulated") = false, nogil,
+      "Load a libcupti. Raises DeviceError.");
   m.def("loaded_library", &loaded_library, py::arg("soname"), "Path of an already loaded library, or ''.");
   m.def(
       "api_base_name", [](const std::string& name) { return std::string(base_name(name)); }, py::arg("name"),

@@ -15,7 +15,7 @@ namespace cuptiprof {
 
 struct Api {
 #define CP_REQUIRED(name) decltype(&::name) name = nullptr;
-#define CP_OPTIONAL(name, feature) decltype(&::name) name = nullptr;
+#define CP_OPTIONAL(name, since, feature, without) decltype(&::name) name = nullptr;
 #define CP_DRIVER(name) decltype(&::name) name = nullptr;
 #include "cupti/api.def"
 #undef CP_REQUIRED
@@ -30,23 +30,30 @@ struct Api {
 };
 
 struct LoadRequest {
-  std::string path;                  // of libcupti
-  std::string found_by;              // for people: "PyPI wheel", "already loaded", ...
-  bool simulated = false;            // the stand-in: it exports the driver functions too, and says so itself
-  bool safe_without_driver = false;  // the file is known to be <= 13.1, which survives calls without a driver
+  std::string path;        // of libcupti
+  std::string found_by;    // for people: "PyPI wheel", "already loaded", ...
+  bool simulated = false;  // the stand-in: it exports the driver functions too, and says so itself
 };
 
-// Throws Error (kDevice) when the file cannot be loaded or a required function is missing.
+// Throws Error (kDevice) when the file cannot be loaded, a required function is missing, or there is no
+// driver that this libcupti could work with. Up to CUDA 13.1 it can be loaded without one (records can then
+// be read, not made).
 std::shared_ptr<const Api> load_cupti(const LoadRequest& request);
 
 // Path of an already loaded library of this soname; empty: none.
 std::string loaded_library(const std::string& soname);
 
+// What needs more than the required functions.
 struct Feature {
   std::string name;
   bool works;
-  std::string missing;  // the function that the library lacks
+  std::string since;    // first CUDA whose libcupti has it; empty: every supported one
+  std::string missing;  // what the library lacks; empty when it works
+  std::string without;  // what happens instead
 };
 std::vector<Feature> features(const Api& api);
+
+// CUDA version of a cuptiGetVersion() value: "12.6" of 24, "13.0" of 130001; empty: unknown.
+std::string cuda_version(int cupti_version);
 
 }  // namespace cuptiprof

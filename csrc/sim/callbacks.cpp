@@ -3,8 +3,10 @@
 #include <cupti_result.h>
 #include <cupti_version.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <string>
 
 #include "cbid_names.h"
 #include "layout.h"
@@ -50,6 +52,26 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscribe
   g_user = user;
   *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&g_subscriber_object);
   return CUPTI_SUCCESS;
+}
+
+// As cuptiSubscribe, and names the holder when there is one; not in libraries before 13.0.
+SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber,
+                                                  CUpti_CallbackFunc function, void* user,
+                                                  CUpti_SubscriberParams* params) {
+  SIM_FAULTS("cuptiSubscribe_v2");
+  if (Machine::get().version() < 130000) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (params && params->structSize != CUpti_SubscriberParams_STRUCT_SIZE)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  const CUptiResult rc = cuptiSubscribe(subscriber, function, user);
+  if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params && params->oldSubscriberName &&
+      params->oldSubscriberSize > 0) {
+    const Fault* other = Machine::get().fault(CUPTISIM_FAULT_OTHER_SUBSCRIBER);
+    const std::string name = "CUPTI for " + (other ? other->name : std::string("(unnamed)"));
+    const size_t n = std::min(name.size(), params->oldSubscriberSize - 1);
+    std::memcpy(params->oldSubscriberName, name.data(), n);
+    params->oldSubscriberName[n] = 0;
+  }
+  return rc;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {

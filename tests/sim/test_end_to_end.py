@@ -114,7 +114,7 @@ def test_every_record_layout_decodes_to_the_same_rows(version: int) -> None:
     from cuptiprof.result import from_native
     from cuptiprof.sim.device import library_path
 
-    api = _core.load_cupti(str(library_path()), "test", True, True)
+    api = _core.load_cupti(str(library_path()), "test", True)
     session = _core.Session(api=api, kinds=kinds_of(None), keep="latest", budget=32 << 20)
     session.start()
     d.launch("kernel", (7, 1, 1), count=2000)
@@ -252,7 +252,7 @@ def test_another_subscriber_is_a_clear_error_and_leaves_nothing_on(sim: SimDevic
     from cuptiprof.activities import kinds_of
     from cuptiprof.sim.device import library_path
 
-    api = _core.load_cupti(str(library_path()), "test", True, True)
+    api = _core.load_cupti(str(library_path()), "test", True)
     for fault, call, code in (
         ((Fault.OTHER_SUBSCRIBER, "torch.profiler"), "cuptiSubscribe", 39),
         ((Fault.NO_PRIVILEGES, "", 1), "cuptiSubscribe", 35),
