@@ -38,9 +38,7 @@ def _dims(what: str, value: _Dims) -> tuple[int, int, int]:
             f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1)."
         ) from None
     if not 1 <= len(numbers) <= 3 or any(not 0 <= n < 2**31 for n in numbers):
-        raise FilterError(
-            f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1)."
-        )
+        raise FilterError(f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1).")
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
 
@@ -202,9 +200,7 @@ class KernelFilter:
         fields.update(given)
         for key in ("base", "mode"):
             if not isinstance(fields[key], str):
-                raise FilterError(
-                    f"{key}={fields[key]!r} is not text", hint="See the documentation of KernelFilter."
-                )
+                raise FilterError(f"{key}={fields[key]!r} is not text", hint="See the documentation of KernelFilter.")
         self._native = _core.KernelFilter(fields)
         self._fields = fields
 
@@ -308,9 +304,7 @@ class KernelFilter:
             shared = configs["static_shared_memory"].astype(np.int64) + configs["dynamic_shared_memory"]
             sizes = np.stack([*(configs[c].astype(np.int64) for c in columns), shared], axis=1)
         elif self._needs_configs():
-            raise FilterError(
-                "this filter needs launch configurations", hint="Pass result.launch_configs as configs."
-            )
+            raise FilterError("this filter needs launch configurations", hint="Pass result.launch_configs as configs.")
         selected, refused = _core.select_rows(
             self._native,
             len(kernels),
@@ -336,10 +330,7 @@ class KernelFilter:
     def _needs_configs(self) -> bool:
         f = self._fields
         return bool(
-            f["grid"]
-            or f["block"]
-            or f["mode"] == "per-launch-config"
-            or (f["kernel_ids"] and self.is_stateful)
+            f["grid"] or f["block"] or f["mode"] == "per-launch-config" or (f["kernel_ids"] and self.is_stateful)
         )
 
     @property

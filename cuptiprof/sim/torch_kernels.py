@@ -188,7 +188,7 @@ def kernels_of(op: str, chip: Roofline, dtype: str, numel: int, rows: int, shape
         direction = "bwd" if "backward" in op else "fwd"
         name = f"void pytorch_flash::flash_{direction}_kernel<pytorch_flash::Flash_{direction}_kernel_traits<64, 128, 64, 4> >(pytorch_flash::Flash_{direction}_params)"
         return [Kernel(name, (max(1, rows // 128), 1, 1), (128, 1, 1), 255, 98304, True)]
-    if op.startswith("_foreach") or op.startswith("_fused_"):
+    if op.startswith(("_foreach", "_fused_")):
         functor = _camel(op.replace("_foreach_", "").rstrip("_")) + "Functor"
         name = f"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<2>, at::native::(anonymous namespace)::{functor}<float, 2, 1, 0> >"
         return [Kernel(name, (max(1, math.ceil(numel / 65536)), 1, 1), (512, 1, 1), 40)]

@@ -177,9 +177,7 @@ def test_nvprof_fields():
 def test_ncu_counts_invocations_by_name_and_configuration():
     launches = [Launch(name="k", grid=g, stream=s) for g, s in [(1, 1), (2, 1), (1, 2), (1, 1), (2, 2)]]
     assert KernelFilter.from_ncu(kernel_id=":::2").select(launches) == [2, 4]
-    assert KernelFilter.from_ncu(kernel_id=":1|2::2").select(launches) == [
-        3
-    ]  # the stream is given: counted by it
+    assert KernelFilter.from_ncu(kernel_id=":1|2::2").select(launches) == [3]  # the stream is given: counted by it
     assert KernelFilter.from_ncu(kernel_id=":1::2").select(launches) == [3]
     many = [Launch(name="k")] * 30
     assert KernelFilter.from_ncu(kernel_id=":::.*5|3").select(many) == [2, 4, 14, 24]

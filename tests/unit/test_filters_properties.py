@@ -156,9 +156,7 @@ def test_launch_ids(launches, fields, tool):
 
 # NVTX push/pop expressions as regular expressions over the stack, one letter a range.
 
-tokens = st.lists(st.sampled_from("ABC*+"), min_size=1, max_size=5).filter(
-    lambda t: t[0] in "ABC" and t[-1] in "ABC"
-)
+tokens = st.lists(st.sampled_from("ABC*+"), min_size=1, max_size=5).filter(lambda t: t[0] in "ABC" and t[-1] in "ABC")
 
 
 @quick
@@ -175,9 +173,7 @@ def test_nvtx_push_pop(tokens, bottom, top, stacks):
     expected = [i for i, stack in enumerate(stacks) if re.search(as_regex, stack)]
     for make in (lambda s: Launch(push_pop={"": list(s)}), lambda s: Launch(region="/".join(s))):
         assert KernelFilter.from_ncu(nvtx_include=expression).select([make(s) for s in stacks]) == expected
-    excluded = KernelFilter.from_ncu(nvtx_exclude=expression).select(
-        [Launch(push_pop={"": list(s)}) for s in stacks]
-    )
+    excluded = KernelFilter.from_ncu(nvtx_exclude=expression).select([Launch(push_pop={"": list(s)}) for s in stacks])
     assert excluded == [i for i in range(len(stacks)) if i not in expected]
 
 
