@@ -14,6 +14,8 @@ import pytest
 from cuptiprof.doctor import Finding, Report, diagnose
 from cuptiprof.locate import VARIABLE
 
+pytest_plugins = ["nvidia_libraries"]
+
 Compile = Callable[[str, str], Path]
 
 # A driver as far as the doctor looks before CUPTI: one GPU, and whatever cuInit is to return.

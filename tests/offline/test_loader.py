@@ -16,6 +16,8 @@ from cuptiprof.errors import CuptiError, DeviceError
 from cuptiprof.locate import file_version, needs_driver
 from cuptiprof.sim.device import library_path
 
+pytest_plugins = ["nvidia_libraries"]
+
 KERNEL, MEMCPY, MEMSET, API, MARKER = 10, 1, 2, 5, 12
 # Bytes from one record to the next as libcupti 13.0 writes them.
 STRIDES = {KERNEL: 216, MEMCPY: 96, MEMSET: 88, API: 40, MARKER: 56}

@@ -1,4 +1,4 @@
-"""NVIDIA's own libraries, without a driver."""
+"""Fixtures: NVIDIA's own libraries, without a driver. (No second conftest.py: tests import the first by that name.)"""
 
 from __future__ import annotations
 
