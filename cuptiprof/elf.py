@@ -65,6 +65,10 @@ def _read(data: mmap.mmap) -> Elf:
     phentsize, phnum, shentsize, shnum = struct.unpack_from("<HHHH", data, 54)
 
     segments: list[tuple[int, ...]] = [struct.unpack_from("<IIQQQQ", data, phoff + i * phentsize) for i in range(phnum)]
+    if any(kind == _PT_LOAD and offset + size > len(data) for kind, _, offset, _, _, size in segments):
+        raise ElfError("truncated ELF file")  # loading it would end in SIGBUS
+    if shoff + shnum * shentsize > len(data):
+        raise ElfError("truncated ELF file")
 
     def file_offset(address: int) -> int:
         for kind, _, offset, start, _, size in segments:

@@ -63,7 +63,7 @@ def run_probe(device: str, loaded: str, timeout_s: float = TIMEOUT_S) -> Outcome
         outcome, unfinished = _read(report.read())
         if status is None:
             outcome.died_in, outcome.death = unfinished or "exit", f"did not answer for {timeout_s:g} s"
-        elif status != 0:
+        elif status != 0 or unfinished:
             errors.seek(0)
             last = errors.read()[-2000:].decode("utf-8", "replace").strip().splitlines()[-1:]
             outcome.died_in = unfinished or "exit"
