@@ -1,4 +1,4 @@
 """Benchmarks: programs that compare ours, the peer and the floor in one run, interleaved, and write JSON.
 
-    python -m benchmarks.regions --out benchmarks/results/regions.json
+python -m benchmarks.regions --out benchmarks/results/regions.json
 """

@@ -1,7 +1,7 @@
 // The whole collector on the stand-in under 16 threads, for the sanitizers: collector_stress LIBCUPTI_SIM
 //
-// Threads open regions and launch while the control thread pauses, resumes, takes results and stops; every session checks
-// that launches = rows + counted losses.
+// Threads open regions and launch while the control thread pauses, resumes, takes results and stops; every
+// session checks that launches = rows + counted losses.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -75,7 +75,8 @@ int main(int argc, char** argv) {
     SessionOptions options;
     options.api = api;
     options.activity.kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                              CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT};
+                              CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DEVICE,
+                              CUPTI_ACTIVITY_KIND_CONTEXT};
     options.keep = s % 3 == 2 ? Keep::kFirst : Keep::kLatest;
     options.budget_bytes = 16u << 20;
     options.buffer_bytes = 16u << 10;
@@ -108,9 +109,10 @@ int main(int argc, char** argv) {
                 static_cast<unsigned long>(counts.launches), static_cast<unsigned long>(rows),
                 static_cast<unsigned long>(counts.kernels_lost_in_pool), static_cast<unsigned long>(evicted));
     require(rows > 0, "no rows");
-    // A launch whose kinds were switched off between its callback and its record has neither row nor loss; the counter of
-    // unreconciled launches holds it.
-    require(counts.launches <= rows + counts.kernels_lost_in_pool + evicted + unreconciled + invalid, "launches unaccounted for");
+    // A launch whose kinds were switched off between its callback and its record has neither row nor loss;
+    // the counter of unreconciled launches holds it.
+    require(counts.launches <= rows + counts.kernels_lost_in_pool + evicted + unreconciled + invalid,
+            "launches unaccounted for");
     require(counts.kernels_received <= rows + evicted + invalid, "records unaccounted for");
   }
   std::puts("ok");
