@@ -296,17 +296,16 @@ def _calls(result: Result, launched: set[int]) -> Iterator[Event]:
 def _regions(result: Result) -> Iterator[Event]:
     pid = _process(result)
     spans: dict[int, dict[tuple[int, int], list[int]]] = {}
-    parents = dict(zip(result.regions["instance"].tolist(), result.regions["parent"].tolist(), strict=True))
     for name in ("kernels", "memcpys", "memsets"):
         t = result.tables[name]
         for instance, device, stream, start, end in zip(
             *(t.codes(c).tolist() for c in ("region_instance", "device", "stream", "start", "end")),
             strict=True,
         ):
-            while instance:
+            # The innermost region only, as Kineto does: HTA takes a projected ProfilerStep for one more step.
+            if instance:
                 reach = spans.setdefault(instance, {}).setdefault((device, stream), [start, end])
                 reach[0], reach[1] = min(reach[0], start), max(reach[1], end)
-                instance = parents.get(instance, 0)
     for row in result.regions.rows():
         args = {"External id": row["instance"], "path": row["path"]}
         if row["metadata"]:

@@ -63,7 +63,7 @@ uint64_t rows_of(const std::shared_ptr<Store>& store) { return store->table(Tabl
 
 int main(int argc, char** argv) {
   require(argc == 2, "usage: collector_stress LIBCUPTI_SIM");
-  const auto api = load_cupti({argv[1], "command line", true, true});
+  const auto api = load_cupti({argv[1], "command line", true});
   void* handle = dlopen(argv[1], RTLD_LAZY);
   g_run = reinterpret_cast<decltype(g_run)>(dlsym(handle, "cuptisim_run"));
   const auto reset = reinterpret_cast<decltype(&cuptisim_reset)>(dlsym(handle, "cuptisim_reset"));
