@@ -89,6 +89,10 @@ void RecordDecoder::forget_string_ids() {
 }
 
 void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
+  if (const uint64_t unloads = g_module_unloads.load(std::memory_order_acquire); unloads != x_unloads_seen) {
+    x_unloads_seen = unloads;
+    forget_names();
+  }
   CUpti_Activity* record = nullptr;
   for (;;) {
     const CUptiResult rc = x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record);
