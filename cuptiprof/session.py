@@ -312,7 +312,11 @@ class profile:
             "arguments": self._arguments,
             "launches": dict(self._session.counts()),
         }
-        result = Result(tables, metadata, dict(self._session.losses()))
+        losses = dict(self._session.losses())
+        if self._spill is not None and self._spill.error is not None:
+            losses["spill_dropped"] += self._spill.lost_rows
+            metadata["note"] = f"spilling failed: {self._spill.error}"
+        result = Result(tables, metadata, losses)
         if self._filter is not None:
             if self._filter.is_stateful:
                 mask = self._filter.mask(result.kernels)
