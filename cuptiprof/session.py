@@ -25,6 +25,7 @@ from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
     from cuptiprof.filters import KernelFilter
+    from cuptiprof.report.key_averages import KeyAverages
     from cuptiprof.spill import Spill
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -255,6 +256,10 @@ class profile:
     def export(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:
         """``result().export(path)``."""
         self.result().export(path, format=format)
+
+    def key_averages(self) -> KeyAverages:
+        """``result().key_averages()``, by torch.profiler's name."""
+        return self.result().key_averages()
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """``result().export_chrome_trace(path)``, by torch.profiler's name."""

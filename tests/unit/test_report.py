@@ -108,3 +108,29 @@ def test_sizes(text: str | int, value: int) -> None:
 def test_bad_sizes(text: str) -> None:
     with pytest.raises(ValueError, match=r"size|range"):
         parse_bytes(text)
+
+
+def test_key_averages() -> None:
+    r = cuptiprof.open(trace_path("train-v100"))
+    rows = {row["name"]: row for row in r.key_averages()}
+    total = sum(int(r.tables[t]["duration"].sum()) for t in ("kernels", "memcpys", "memsets"))
+    assert rows["ProfilerStep#*"]["cuda_total_ns"] == total
+    assert rows["volta_sgemm_64x64_nt"]["self_cuda_ns"] == int(
+        r.kernels["duration"][r.kernels["name"] == "volta_sgemm_64x64_nt"].sum()
+    )
+    table = r.key_averages().table(sort_by="self_cuda_time_total", row_limit=3)
+    body = table.splitlines()
+    assert "Self CUDA %" in body[3] and "## backward ##" in body[4]
+    assert len([line for line in body if line.strip()]) == 3 + 1 + 3
+    with pytest.raises(ResultError, match="sort_by"):
+        r.key_averages().table(sort_by="nonsense")
+
+
+def test_trace_handler(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    class Finished:
+        def result(self) -> cuptiprof.Result:
+            return cuptiprof.open(trace_path("triton-a100"))
+
+    path = cuptiprof.tensorboard_trace_handler(tmp_path / "log", "worker0", use_gzip=True)(Finished())
+    assert path.name.startswith("worker0.") and path.name.endswith(".pt.trace.json.gz")
+    assert len(cuptiprof.open(path).kernels) == 1
