@@ -78,6 +78,7 @@ class RecordDecoder {
   const CorrelationMap& x_calls;
   Losses& x_losses;
   std::shared_ptr<const KernelFilter> x_filter;
+  bool x_filter_looks_further = false;  // at more than the name
   const uint32_t x_version;
   std::atomic<uint64_t> x_kernels_received{0};
   uint64_t x_unloads_seen = 0;

@@ -197,7 +197,7 @@ def launch_at_decoder_pace(prof: cuptiprof.profile, name: str, count: int, **fie
         device.launch(name, count=1000, **fields)
         while True:
             counts = prof._session.counts()
-            if counts["launches"] - counts["kernels_received"] < 4000:
+            if counts["launches"] - counts["kernels_received"] < 2000:
                 break
             time.sleep(0.0005)
 
