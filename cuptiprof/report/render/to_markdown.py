@@ -1,0 +1,67 @@
+"""GitHub-flavoured Markdown: one table a block."""
+
+from __future__ import annotations
+
+import re
+
+from cuptiprof.report.model import TableModel
+from cuptiprof.report.names import printable
+from cuptiprof.report.render.cells import (
+    block_spans,
+    format_column,
+    human_columns,
+    is_left_aligned,
+    missing_notes,
+)
+from cuptiprof.report.units import TimeUnit
+
+# Everything that Markdown or the HTML inside it could read as markup; a backslash before a pipe alone is not enough,
+# as `<script>` or `[text](address)` in a name would come alive.
+_MARKUP = re.compile(r"([\\`*_{}\[\]()<>#|!~&$@])|^([+-]|\d+\.)|(https?)(?=:)|(www)(?=\.)", re.ASCII)
+
+
+def to_markdown(model: TableModel, units: TimeUnit = "auto") -> str:
+    lines = [f"## {escape(model.title)}", ""]
+    for line in model.preamble:
+        lines += [escape(line), ""]
+    columns = human_columns(model)
+    cells = {column.key: format_column(model, column, units) for column in columns}
+    for block, first, after in block_spans(model):
+        if first == after:
+            continue
+        shown = [column for column in columns if column.key != model.block_key]
+        if block:
+            lines += [f"### {escape(block)}", ""]
+        lines.append("| " + " | ".join(escape(column.title) for column in shown) + " |")
+        lines.append("|" + "|".join(" :-- " if is_left_aligned(column) else " --: " for column in shown) + "|")
+        lines += [
+            "| " + " | ".join(_cell(cells[column.key][i]) for column in shown) + " |"
+            for i in range(first, after)
+        ]
+        lines.append("")
+    for line in (*missing_notes(model), *model.footers):
+        lines += [escape(line), ""]
+    if model.losses_line:
+        lines += [f"**{escape(model.losses_line)}**", ""]
+    return "\n".join(lines)
+
+
+def escape(text: str) -> str:
+    """``text`` as Markdown that shows exactly it: markup escaped, control characters made visible."""
+    return _MARKUP.sub(_escaped, printable(text))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    text = match.group()
+    # Entities rather than backslashes for what HTML or autolinks read; a pipe in a table needs one in every dialect.
+    if text in "<>&|@":
+        return {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": "&#64;"}[text]
+    if text in ("http", "https", "www"):
+        return f"{text[:-1]}&#{ord(text[-1])};"
+    return f"{text[:-1]}\\{text[-1]}"
+
+
+def _cell(text: str) -> str:
+    """A cell; leading blanks (the depth in a tree) survive as no-break spaces."""
+    body = text.lstrip(" ")
+    return "&nbsp;" * (len(text) - len(body)) + escape(body)
