@@ -1,1 +1,53 @@
-"""The GPU profiler that lives inside your Python process."""
+"""The GPU profiler that lives inside your Python process.
+
+>>> import cuptiprof
+>>> with cuptiprof.profile() as prof:
+...     with cuptiprof.region("fwd"):
+...         y = model(x)
+>>> print(prof.result().summary())
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuptiprof.errors import CuptiprofError
+from cuptiprof.region import region
+from cuptiprof.schedule import schedule
+from cuptiprof.session import profile
+from cuptiprof.version import __version__
+
+if TYPE_CHECKING:
+    from cuptiprof.filters import KernelFilter, Launch
+    from cuptiprof.result import Result
+    from cuptiprof.runs import open_run as open
+
+__all__ = [
+    "CuptiprofError",
+    "KernelFilter",
+    "Launch",
+    "Result",
+    "__version__",
+    "open",
+    "profile",
+    "region",
+    "schedule",
+]
+
+_LAZY = {
+    "KernelFilter": ("cuptiprof.filters", "KernelFilter"),
+    "Launch": ("cuptiprof.filters", "Launch"),
+    "Result": ("cuptiprof.result", "Result"),
+    "open": ("cuptiprof.runs", "open_run"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        import importlib
+
+        module, attribute = _LAZY[name]
+        value = getattr(importlib.import_module(module), attribute)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'cuptiprof' has no attribute {name!r}")

@@ -1,45 +1,23 @@
-"""CUPTI's enumerations as they appear in the tables, with the words that nvprof and Kineto use for them."""
+"""CUPTI's enumerations as people write them (values from cupti_activity.h)."""
 
 from __future__ import annotations
 
-# CUpti_ActivityMemcpyKind
-MEMCPY_KINDS = ("Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
-
-# CUpti_ActivityMemoryKind
-MEMORY_KINDS = (
-    "Unknown",
-    "Pageable",
-    "Pinned",
-    "Device",
-    "Array",
-    "Managed",
-    "Device Static",
-    "Managed Static",
-)
-
-# CUpti_ActivitySynchronizationType
-SYNCHRONIZATION_TYPES = ("Unknown", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
-
-# CUpti_ActivityOverheadKind
+MEMCPY_KINDS = {
+    0: "Unknown", 1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH",
+    10: "PtoP",
+}  # fmt: skip
+MEMORY_KINDS = {
+    0: "Unknown", 1: "Pageable", 2: "Pinned", 3: "Device", 4: "Array", 5: "Managed", 6: "Device Static",
+    7: "Managed Static",
+}  # fmt: skip
+SYNC_KINDS = {0: "Unknown", 1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
 OVERHEAD_KINDS = {
-    0: "Unknown",
-    1: "Driver Compiler",
-    1 << 16: "Buffer Flush",
-    2 << 16: "Instrumentation",
-    3 << 16: "Resource",
-    4 << 16: "Runtime Triggered Module Loading",
-    5 << 16: "Lazy Function Loading",
-    6 << 16: "Command Buffer Full",
-    7 << 16: "Activity Buffer Request",
-    8 << 16: "UVM Activity Init",
-}
-
-# CUpti_ChannelType
-CHANNEL_TYPES = ("INVALID", "COMPUTE", "ASYNC_MEMCPY", "DECOMP")
-
-NO_ID = 0xFFFFFFFF  # a stream or event that is none
+    0: "Unknown", 1: "Driver Compiler", 1 << 16: "Buffer Flush", 2 << 16: "Instrumentation",
+    3 << 16: "Resource", 4 << 16: "Runtime Triggered Module Loading", 5 << 16: "Lazy Function Loading",
+    6 << 16: "Command Buffer Full", 7 << 16: "Activity Buffer Request", 8 << 16: "UVM Activity Init",
+}  # fmt: skip
 
 
-def word(names: tuple[str, ...], value: int) -> str:
-    """Name of an enumerator; values from a newer CUPTI keep their number."""
-    return names[value] if 0 <= value < len(names) else f"Unknown {value}"
+def code_of(names: dict[int, str], text: str) -> int:
+    """The value whose name is `text`; 0 if there is none."""
+    return next((value for value, name in names.items() if name == text), 0)

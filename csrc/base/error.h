@@ -1,4 +1,5 @@
-// The control path raises Error; the bindings turn it into the Python class of the same kind. The data path never throws.
+// The control path raises Error; the bindings turn it into the Python class of the same kind. The data path
+// never throws.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -14,7 +15,8 @@ class Error : public std::runtime_error {
       : std::runtime_error(message), x_kind(kind), x_hint(std::move(hint)) {}
 
   // A failed CUPTI or driver call: code and name of the result, and the function that returned it.
-  static Error from_call(std::string message, std::string hint, int code, std::string name, std::string call) {
+  static Error from_call(std::string message, std::string hint, int code, std::string name,
+                         std::string call) {
     Error e(ErrorKind::kCupti, std::move(message), std::move(hint));
     e.x_code = code;
     e.x_name = std::move(name);

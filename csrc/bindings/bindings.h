@@ -4,7 +4,12 @@
 
 namespace cuptiprof {
 
+void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
+void register_region(pybind11::module_& m);
 void register_schema(pybind11::module_& m);
+void register_filter(pybind11::module_& m);
+void register_filter_columns(pybind11::module_& m);
+void register_session(pybind11::module_& m);
 
 }  // namespace cuptiprof

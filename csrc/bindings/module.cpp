@@ -4,5 +4,10 @@
 PYBIND11_MODULE(_core, m) {
   m.doc() = "Native part of cuptiprof.";
   cuptiprof::register_errors(m);
+  cuptiprof::register_cupti(m);
+  cuptiprof::register_region(m);
   cuptiprof::register_schema(m);
+  cuptiprof::register_filter(m);
+  cuptiprof::register_filter_columns(m);
+  cuptiprof::register_session(m);
 }

@@ -36,9 +36,10 @@ py::list schema() {
     py::list columns;
     for (const auto& c : spec.columns)
       columns.append(py::make_tuple(c.name, dtype_of(c.type), c.type == ColumnType::kStr, c.unit, c.doc));
-    tables.append(py::make_tuple(spec.name, spec.time_column < 0 ? py::object(py::none())
-                                                                 : py::str(spec.columns[spec.time_column].name),
-                                 spec.doc, columns));
+    tables.append(py::make_tuple(
+        spec.name,
+        spec.time_column < 0 ? py::object(py::none()) : py::str(spec.columns[spec.time_column].name),
+        spec.doc, columns));
   }
   return tables;
 }

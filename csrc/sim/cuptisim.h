@@ -1,9 +1,10 @@
 // Control of the simulated GPU behind libcupti_sim.so.
 //
 // The library exports CUPTI's own C ABI (what NVIDIA's headers declare) and a few driver functions (cuInit,
-// cuDriverGetVersion, cuDeviceGetCount, cuCtxSynchronize, ...), so a profiler loads it as it loads libcupti and libcuda.
-// This header is the other side: what a test, the trace player or the PyTorch adapter uses to make the simulated
-// machine do work. Plain C, callable through ctypes; every struct begins with its size so that it can grow.
+// cuDriverGetVersion, cuDeviceGetCount, cuCtxSynchronize, ...), so a profiler loads it as it loads libcupti
+// and libcuda. This header is the other side: what a test, the trace player or the PyTorch adapter uses to
+// make the simulated machine do work. Plain C, callable through ctypes; every struct begins with its size so
+// that it can grow.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -17,9 +18,9 @@ enum cuptisim_op_kind {
   CUPTISIM_OP_MEMCPY = 2,
   CUPTISIM_OP_MEMCPY_PEER = 3,
   CUPTISIM_OP_MEMSET = 4,
-  CUPTISIM_OP_API = 5,            // a call that gives the GPU nothing to do
+  CUPTISIM_OP_API = 5,  // a call that gives the GPU nothing to do
   CUPTISIM_OP_SYNC_STREAM = 6,
-  CUPTISIM_OP_SYNC_CONTEXT = 7,   // cudaDeviceSynchronize / cuCtxSynchronize
+  CUPTISIM_OP_SYNC_CONTEXT = 7,  // cudaDeviceSynchronize / cuCtxSynchronize
   CUPTISIM_OP_SYNC_EVENT = 8,
   CUPTISIM_OP_STREAM_WAIT_EVENT = 9,
   CUPTISIM_OP_EVENT_RECORD = 10,
@@ -32,6 +33,7 @@ enum cuptisim_op_kind {
   CUPTISIM_OP_GRAPH_LAUNCH = 17,
   CUPTISIM_OP_PROFILER_START = 18,  // cudaProfilerStart
   CUPTISIM_OP_PROFILER_STOP = 19,
+  CUPTISIM_OP_MODULE_UNLOAD = 20,  // kernel names may from now on lie where others lay
 };
 
 enum cuptisim_op_flags {
@@ -42,8 +44,8 @@ enum cuptisim_op_flags {
   CUPTISIM_NO_RECORD = 16,  // scripted loss: the API call happens, the activity record never comes
 };
 
-// One CUDA call. Zero means "default" everywhere: next correlation ID, calling thread, device 0, its primary context,
-// the context's default stream.
+// One CUDA call. Zero means "default" everywhere: next correlation ID, calling thread, device 0, its primary
+// context, the context's default stream.
 typedef struct cuptisim_op {
   uint32_t size;  // sizeof(cuptisim_op)
   uint16_t kind;  // cuptisim_op_kind
@@ -75,24 +77,25 @@ typedef struct cuptisim_op {
   uint32_t dst_device, dst_context;  // peer copies: destination (source is device/context)
   uint32_t value;                    // memset
   uint32_t event;                    // event ID
-  uint32_t graph_id;                 // graph to capture into, to launch, or the record's own (with explicit times)
-  uint64_t graph_node_id;            // explicit node of a record
-  uint32_t priority;                 // stream create
+  uint32_t graph_id;       // graph to capture into, to launch, or the record's own (with explicit times)
+  uint64_t graph_node_id;  // explicit node of a record
+  uint32_t priority;       // stream create
   uint32_t channel;
 } cuptisim_op;
 
 typedef struct cuptisim_config {
-  uint32_t size;            // sizeof(cuptisim_config)
-  uint32_t cupti_version;   // 120600, 130001 (default) or 130400: record strides and which functions exist
-  uint32_t num_devices;     // default 1
-  uint32_t virtual_clock;   // 0: host time is CLOCK_MONOTONIC; 1: time moves only with the ops
+  uint32_t size;           // sizeof(cuptisim_config)
+  uint32_t cupti_version;  // 120600, 130001 (default) or 130400: record strides and which functions exist
+  uint32_t num_devices;    // default 1
+  uint32_t virtual_clock;  // 0: host time is CLOCK_MONOTONIC; 1: time moves only with the ops
   uint64_t seed;
-  const char* chip;         // A100, H100 (default), H200, V100, B200, ...: fills the device records
+  const char* chip;            // A100, H100 (default), H200, V100, B200, ...: fills the device records
   uint64_t launch_latency_ns;  // host call to start on an idle GPU; default 3000
   uint32_t api_call_ns;        // host time of a call under the virtual clock; default 2000
 } cuptisim_config;
 
-// Back to a fresh machine. Refused (CUDA error code) while a CUPTI subscriber or an enabled activity kind exists.
+// Back to a fresh machine. Refused (CUDA error code) while a CUPTI subscriber or an enabled activity kind
+// exists.
 int cuptisim_reset(const cuptisim_config* config);
 
 // Runs ops in order on the calling thread, with the callbacks and records the real library would give.
@@ -104,14 +107,15 @@ void cuptisim_advance(uint64_t ns_at);   // virtual clock: move to this time if 
 void cuptisim_set_thread(uint32_t tid);  // thread ID that this thread reports; 0: its own
 
 enum cuptisim_fault {
-  CUPTISIM_FAULT_FAIL_CALL = 1,        // name: CUPTI function; a: result code; b: after how many good calls; c: how many times (0: always)
-  CUPTISIM_FAULT_DROP_RECORDS = 2,     // a: drop every a-th record as CUPTI does when it has no buffer (counted)
-  CUPTISIM_FAULT_ZERO_TIMESTAMPS = 3,  // a: every a-th kernel gets start = end = 0
-  CUPTISIM_FAULT_LATE_RECORDS = 4,     // a: hold back every a-th record until b later ones were delivered
-  CUPTISIM_FAULT_SHUFFLE = 5,          // a: deliver records of a buffer in random order within windows of a
-  CUPTISIM_FAULT_OTHER_SUBSCRIBER = 6, // name: who holds CUPTI
-  CUPTISIM_FAULT_NO_PRIVILEGES = 7,    // a: 1 on, 0 off: calls that need privileges return 35
-  CUPTISIM_FAULT_SLOW_WORKER = 8,      // a: the delivering thread waits a ns before each completed buffer
+  CUPTISIM_FAULT_FAIL_CALL =
+      1,  // name: CUPTI function; a: result code; b: after how many good calls; c: how many times (0: always)
+  CUPTISIM_FAULT_DROP_RECORDS = 2,  // a: drop every a-th record as CUPTI does when it has no buffer (counted)
+  CUPTISIM_FAULT_ZERO_TIMESTAMPS = 3,   // a: every a-th kernel gets start = end = 0
+  CUPTISIM_FAULT_LATE_RECORDS = 4,      // a: hold back every a-th record until b later ones were delivered
+  CUPTISIM_FAULT_SHUFFLE = 5,           // a: deliver records of a buffer in random order within windows of a
+  CUPTISIM_FAULT_OTHER_SUBSCRIBER = 6,  // name: who holds CUPTI
+  CUPTISIM_FAULT_NO_PRIVILEGES = 7,     // a: 1 on, 0 off: calls that need privileges return 35
+  CUPTISIM_FAULT_SLOW_WORKER = 8,       // a: the delivering thread waits a ns before each completed buffer
 };
 int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);
 void cuptisim_clear_faults(void);
@@ -121,14 +125,14 @@ typedef struct cuptisim_truth {
   uint32_t size;
   uint32_t buffers_outstanding;  // requested and not yet completed
   uint64_t api_calls;
-  uint64_t kernels;              // executed
+  uint64_t kernels;  // executed
   uint64_t memcpys, memsets;
-  uint64_t records_written;      // into buffers
+  uint64_t records_written;  // into buffers
   uint64_t kernel_records_written;
-  uint64_t records_dropped;      // no buffer
+  uint64_t records_dropped;  // no buffer
   uint64_t kernel_records_dropped;
   uint64_t buffers_requested, buffers_completed;
-  uint64_t callbacks;            // subscriber callbacks made
+  uint64_t callbacks;  // subscriber callbacks made
 } cuptisim_truth;
 void cuptisim_get_truth(cuptisim_truth* out);
 

@@ -28,14 +28,17 @@ Built build() {
   Built b;
   std::array<const char*, kTableCount> time{};
   auto at = [](TableId id) { return static_cast<size_t>(id); };
-#define CP_TABLE(table, time_name, text)            \
+#define CP_TABLE(table, time_name, text)                 \
   b.tables[at(TableId::table)] = {#table, -1, text, {}}; \
   time[at(TableId::table)] = #time_name;
 #define CP_COLUMN(table, name, type, unit, text) \
-  b.columns[at(TableId::table)].push_back({#name, parse(#type), unit, text});
+  b.columns[at(TableId::table)].push_back({#name, parse(#type), unit, text, false});
+#define CP_SPARSE(table, name, type, unit, text) \
+  b.columns[at(TableId::table)].push_back({#name, parse(#type), unit, text, true});
 #include "store/schema.def"
 #undef CP_TABLE
 #undef CP_COLUMN
+#undef CP_SPARSE
   for (size_t t = 0; t < kTableCount; ++t) {
     b.tables[t].columns = b.columns[t];
     for (size_t c = 0; c < b.columns[t].size(); ++c)

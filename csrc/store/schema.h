@@ -31,6 +31,7 @@ struct ColumnSpec {
   ColumnType type;
   const char* unit;
   const char* doc;
+  bool sparse;  // 0 in most runs: no memory until its first other value
 };
 
 struct TableSpec {
@@ -38,9 +39,15 @@ struct TableSpec {
   int time_column;  // index into columns of the column that orders the table in time; -1: none
   const char* doc;
   std::span<const ColumnSpec> columns;
+  // With every column in use.
   size_t row_bytes() const {
     size_t n = 0;
     for (const auto& c : columns) n += width_of(c.type);
+    return n;
+  }
+  size_t dense_row_bytes() const {
+    size_t n = 0;
+    for (const auto& c : columns) n += c.sparse ? 0 : width_of(c.type);
     return n;
   }
 };

@@ -1,41 +1,49 @@
-"""Exports: a result written in other tools' formats, chosen by the suffix of the file name."""
+"""Exports to other tools' formats, chosen by the file's suffix. A new format is one file and one line in FORMATS."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cuptiprof.errors import ResultError
 from cuptiprof.export import chrome
-from cuptiprof.export.registry import FORMATS, Format, find_format, register
+from cuptiprof.files import replacing_file
+from cuptiprof.result import Progress, Result
 
-if TYPE_CHECKING:
-    from cuptiprof.progress import Progress
-    from cuptiprof.result import Result
 
-__all__ = ["FORMATS", "Format", "chrome", "export", "find_format", "register"]
+@dataclass(frozen=True)
+class Format:
+    """One export format: its name, suffixes (the first is usual), and what writes it."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    write: Callable[[Result, Path, bool, Progress | None], None]
+    doc: str
+
+
+FORMATS = (Format("chrome", (".json", ".json.gz"), chrome.write, "Chrome/Perfetto trace as torch.profiler writes it"),)
 
 
 def export(
-    result: Result, path: str | os.PathLike[str], format: str | None = None, progress: Progress | None = None
-) -> Path:
-    """Writes ``result`` to ``path`` and returns the path; the file appears only when it is complete.
-
-    Args:
-        format: name of a format in ``export.FORMATS``; None: by the suffix.
-        progress: called with (events written, events in all).
+    result: Result,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Write `result` to `path`; see :meth:`cuptiprof.Result.export`.
 
     Raises:
-        ResultError: unknown format or suffix, or the file cannot be written.
+        ResultError: no such format, or the file cannot be written.
     """
-    target = Path(path)
-    chosen = find_format(target, format)
-    try:
-        chosen.write(result, target, progress)
-    except OSError as error:
-        raise ResultError(
-            f"cannot write {str(target)!r}: {error.strerror or error}",
-            hint="Nothing was left behind. Check that the folder exists, is writable and has room.",
-        ) from error
-    return target
+    name = os.fspath(path)
+    for f in FORMATS:
+        if f.name == format or (format is None and name.endswith(f.suffixes)):
+            with replacing_file(path) as temporary:
+                f.write(result, temporary, name.endswith(".gz"), progress)
+            return
+    known = "; ".join(f"{f.name} ({', '.join(f.suffixes)})" for f in FORMATS)
+    raise ResultError(f"cannot tell the format of {name!r}" if format is None else f"unknown format {format!r}",
+                      hint=f"known formats: {known}")  # fmt: skip

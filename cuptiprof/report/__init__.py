@@ -1,70 +1,77 @@
-"""Reports: a view turns a Result into a table, a renderer turns the table into text."""
+"""Reports: views over a Result. A new view is one file with one function and one line here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable
+from typing import Any, Protocol
 
-from cuptiprof.report.api_trace import ApiTraceView
-from cuptiprof.report.gpu_trace import GpuTraceView
-from cuptiprof.report.model import Column, TableModel
-from cuptiprof.report.regions import RegionsView
-from cuptiprof.report.render import FORMATS, render_model
-from cuptiprof.report.summary import SummaryView
-from cuptiprof.report.units import TIME_UNITS, check_time_unit
-from cuptiprof.report.view import Options, View
+from cuptiprof.errors import ResultError
+from cuptiprof.report import api_trace, gpu_trace, regions, summary
+from cuptiprof.report.model import Block, Report
+from cuptiprof.result import Result
 
-if TYPE_CHECKING:
-    from cuptiprof.result import Result
-
-__all__ = ["FORMATS", "TIME_UNITS", "VIEWS", "Column", "Options", "TableModel", "View", "build", "render"]
-
-_ALL: tuple[View, ...] = (SummaryView(), GpuTraceView(), ApiTraceView(), RegionsView())
-VIEWS: dict[str, View] = {view.name: view for view in _ALL}
+__all__ = ["VIEWS", "Report", "View", "make_report"]
 
 
-def build(result: Result, view: str = "summary", options: Options | None = None) -> TableModel:
-    """The table of a view, with raw values (ns, bytes, percent). ValueError for an unknown view or option."""
-    options = options or Options()
-    if view not in VIEWS:
-        raise ValueError(f"unknown view {view!r}: one of {', '.join(VIEWS)}")
-    if options.limit is not None and options.limit < 0:
-        raise ValueError(f"limit must not be negative: {options.limit}")
-    return VIEWS[view].build(result, options)
+class View(Protocol):
+    """A view: blocks out of a result. `demangle` and `limit` (rows a block; None: all) are common to all."""
+
+    def __call__(self, result: Result, *, demangle: bool = True, limit: int | None = None) -> list[Block]: ...
 
 
-def render(
-    result: Result,
-    view: str = "summary",
-    format: str = "text",
-    *,
-    units: str = "auto",
-    limit: int | None = None,
-    demangling: bool = True,
-    per_gpu: bool = False,
-    sort_by: str = "",
-    width: int | None = None,
-    file: TextIO | None = None,
-) -> str:
-    """A report as text, also written to ``file`` if one is given.
+VIEWS: dict[str, Callable[..., list[Block]]] = {
+    "summary": summary.blocks,
+    "gpu-trace": gpu_trace.blocks,
+    "api-trace": api_trace.blocks,
+    "regions": regions.blocks,
+}
 
-    Args:
-        view: one of ``report.VIEWS``.
-        format: "text" (nvprof's look, never cut), "rich" (terminal), "markdown", "csv" or "json".
-        units: of times for people and in CSV: "auto", "s", "ms", "us" or "ns". JSON is always in ns.
-        limit: at most so many rows (of each block).
-        demangling: show kernel names demangled.
-        per_gpu: a block for each GPU (summary).
-        sort_by: sort key, where a view offers several.
-        width: cells of the terminal ("rich" only).
+_TITLES = {
+    "summary": "Profiling result",
+    "gpu-trace": "GPU trace",
+    "api-trace": "API trace",
+    "regions": "Regions",
+}
+
+
+def make_report(result: Result, view: str = "summary", *, units: str = "auto", **options: Any) -> Report:
+    """Build a view.
 
     Raises:
-        ValueError: unknown view, format, unit or sort key, or a negative limit.
+        ResultError: an unknown view or unit.
     """
-    unit = check_time_unit(units)
-    if format not in FORMATS:
-        raise ValueError(f"unknown report format {format!r}: one of {', '.join(FORMATS)}")
-    options = Options(limit=limit, demangling=demangling, per_gpu=per_gpu, sort_by=sort_by)
-    text = render_model(build(result, view, options), format, unit, width=width, file=file)
-    if file is not None:
-        file.write(text)
-    return text
+    if view not in VIEWS:
+        raise ResultError(f"unknown view {view!r}", hint=f"one of: {', '.join(VIEWS)}")
+    from cuptiprof.report.units import time_text
+
+    time_text(0, units)  # an unknown unit is refused before any work
+    keys = ("device", "simulated", "simulated_chip", "origin", "cuptiprof_version", "host")
+    return Report(
+        view=view,
+        title=_TITLES[view],
+        header=_header(result),
+        blocks=VIEWS[view](result, **options),
+        losses=dict(result.losses),
+        losses_line=result.losses.line(),
+        units=units,
+        metadata={k: result.metadata[k] for k in keys if k in result.metadata},
+    )
+
+
+def _header(result: Result) -> list[str]:
+    m = result.metadata
+    lines = []
+    device = str(m.get("device", ""))
+    if result.simulated:
+        what = (
+            f"a replay of {device.partition(':')[2]}" if device.startswith("replay:") else "PyTorch operators by model"
+        )
+        lines.append(f"SIMULATED device (chip {m.get('simulated_chip') or 'unknown'}), {what}: not measured on a GPU")
+    elif device.startswith("import:"):
+        lines.append(f"imported from {device.partition(':')[2]}")
+    names = sorted(set(result.devices["name"])) if len(result.devices) else []
+    if names:
+        lines.append("GPU: " + ", ".join(str(n) for n in names))
+    if m.get("note"):
+        lines.append(str(m["note"]))
+    return lines

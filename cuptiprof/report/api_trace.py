@@ -1,68 +1,41 @@
-"""nvprof's --print-api-trace: every CUDA runtime and driver call in the order of entry."""
+"""nvprof's --print-api-trace: every API call in order of start."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from cuptiprof.report import heading
-from cuptiprof.report.activities import origin_ns
-from cuptiprof.report.model import Column, TableModel
-from cuptiprof.report.view import Options, left_out
+from cuptiprof.report.model import Block, Column
+from cuptiprof.report.names import display_name
+from cuptiprof.result import Result
 
-if TYPE_CHECKING:
-    from cuptiprof.result import Result
-
-_COLUMNS = (
-    Column("start_ns", "Start", "instant", min_width=8),
-    Column("duration_ns", "Duration", "duration", min_width=8),
-    Column("thread", "Thread", "id", min_width=8),
-    Column("process", "Process", "id", human=False),
-    Column("correlation_id", "Correlation", "id", human=False),
-    Column("domain", "Domain", "label", human=False),
-    Column("return_value", "Error", "count"),
-    Column("region", "Region", "label"),
-    Column("name", "Name", "text", suffix_key="correlation_id"),
-)
+COLUMNS = [
+    Column("start_ns", "Start", "start"),
+    Column("duration_ns", "Duration", "time"),
+    Column("thread", "Thread", "count"),
+    Column("correlation", "Correlation", "count"),
+    Column("return_value", "Result", "count"),
+    Column("region", "Region"),
+    Column("name", "Name"),
+]
 
 
-class ApiTraceView:
-    """One row a call. The error column is shown to people only if a call failed."""
-
-    name = "api-trace"
-    help = "every CUDA runtime and driver call in order, as nvprof --print-api-trace"
-
-    def build(self, result: Result, options: Options) -> TableModel:
-        api = result.tables["api_calls"]
-        rows = np.argsort(api["start"], kind="stable")[: options.limit]
-        start = api["start"][rows]
-        strings = api.strings
-        data = {
-            "start_ns": start.tolist(),
-            "duration_ns": (api["end"][rows] - start).tolist(),
-            "domain": ["driver" if domain else "runtime" for domain in api["domain"][rows].tolist()],
-            **{key: [strings[code] for code in api.codes(key)[rows].tolist()] for key in ("name", "region")},
-            **{
-                key: api[key][rows].tolist()
-                for key in ("thread", "process", "correlation_id", "return_value")
-            },
+def blocks(result: Result, *, demangle: bool = True, limit: int | None = None) -> list[Block]:
+    """One block; start is relative to the first call."""
+    t = result.api_calls
+    order = np.argsort(t["start"], kind="stable")[:limit]
+    origin = int(t["start"].min()) if len(t) else 0
+    names, regions, durations = t["name"], t["region"], t["duration"]
+    rows = [
+        {
+            "start_ns": int(t["start"][i]) - origin,
+            "duration_ns": int(durations[i]),
+            "thread": int(t["thread"][i]),
+            "correlation": int(t["correlation_id"][i]),
+            "return_value": int(t["return_value"][i]) or None,
+            "region": display_name(regions[i], False) or None,
+            "name": display_name(names[i], False),
         }
-        empty = {key for key in ("return_value", "region") if not any(data[key])}
-        return TableModel(
-            view=self.name,
-            title="API trace",
-            columns=tuple(
-                replace(column, human=False) if column.key in empty else column for column in _COLUMNS
-            ),
-            data=data,
-            preamble=heading.preamble(result, "Profiling result:"),
-            footers=left_out(len(api), len(rows)),
-            notes={"": "No API calls were recorded."},
-            losses=heading.losses(result),
-            losses_line=heading.losses_line(result.losses),
-            facts=heading.facts(result) | {"total_rows": len(api)},
-            origin_ns=origin_ns(result),
-            prefix=heading.prefix(result),
-        )
+        for i in order
+    ]
+    note = f"... and {len(t) - len(rows)} more" if len(rows) < len(t) else ""
+    return [Block("", COLUMNS, rows, note=note)]

@@ -1,0 +1,1 @@
+"""Decode cost; the measuring itself is native (decode_bench.cpp)."""

@@ -1,0 +1,68 @@
+// A single-producer single-consumer ring over memory that somebody else owns.
+// Producer and consumer indices live on cache lines of their own, each beside the producer's or consumer's
+// last look at the other one, so that neither line moves between cores until the ring is nearly full or
+// empty.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace cuptiprof {
+
+inline constexpr size_t kCacheLine = 64;
+
+template <typename T>
+class SpscRing {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  SpscRing() = default;
+  SpscRing(const SpscRing&) = delete;
+  SpscRing& operator=(const SpscRing&) = delete;
+
+  // capacity: a power of two. Not thread-safe: call before either side starts.
+  void attach(T* storage, uint32_t capacity) noexcept {
+    x_storage = storage;
+    x_capacity = capacity;
+  }
+
+  // Producer. Fails when fewer than `reserve` + 1 slots are free, so that a caller can keep room for what
+  // must not fail.
+  bool push(const T& value, uint32_t reserve = 0) noexcept {
+    const uint64_t head = x_head.load(std::memory_order_relaxed);
+    if (head - x_seen_tail + reserve >= x_capacity) {
+      x_seen_tail = x_tail.load(std::memory_order_acquire);
+      if (head - x_seen_tail + reserve >= x_capacity) return false;
+    }
+    x_storage[head & (x_capacity - 1)] = value;
+    x_head.store(head + 1, std::memory_order_release);
+    return true;
+  }
+
+  // Producer: how many were pushed, ever.
+  uint64_t pushed() const noexcept { return x_head.load(std::memory_order_relaxed); }
+
+  // Consumer. Calls visit(const T&) for everything there was at the time of the call; returns how many.
+  template <typename Visit>
+  size_t drain(Visit&& visit) {
+    const uint64_t tail = x_tail.load(std::memory_order_relaxed);
+    const uint64_t head = x_head.load(std::memory_order_acquire);
+    for (uint64_t i = tail; i != head; ++i) visit(x_storage[i & (x_capacity - 1)]);
+    x_tail.store(head, std::memory_order_release);
+    return static_cast<size_t>(head - tail);
+  }
+
+  bool empty() const noexcept {
+    return x_head.load(std::memory_order_acquire) == x_tail.load(std::memory_order_acquire);
+  }
+
+ private:
+  alignas(kCacheLine) std::atomic<uint64_t> x_head{0};
+  uint64_t x_seen_tail = 0;  // producer's copy
+  alignas(kCacheLine) std::atomic<uint64_t> x_tail{0};
+  alignas(kCacheLine) T* x_storage = nullptr;
+  uint32_t x_capacity = 0;
+};
+
+}  // namespace cuptiprof

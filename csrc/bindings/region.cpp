@@ -1,0 +1,286 @@
+// cuptiprof.region: a hand-written heap type, because its enter and exit are on everybody's hot path.
+//
+// While nothing collects, an entry and an exit are one load and a branch each. While a session collects, each
+// writes one 32-byte event into the thread's ring. The name is looked up (text -> ID) at most once per text
+// and process.
+#include <Python.h>
+
+#include <cmath>
+
+#include "bindings/bindings.h"
+#include "collect/regions.h"
+
+namespace cuptiprof {
+namespace {
+
+struct Region {
+  PyObject_HEAD PyObject* name;  // str
+  PyObject* metadata;            // dict or null
+  PyObject* nvtx;                // str to push to NVTX, or null
+  uint32_t name_id;              // 0: not looked up yet
+  uint64_t recorded;             // one bit an open entry, newest lowest: was an event written?
+};
+
+PyObject* g_ids = nullptr;       // dict: name -> int
+PyObject* g_encode = nullptr;    // json encoder for metadata: cuptiprof.region.encode_metadata
+PyObject* g_decorate = nullptr;  // cuptiprof.region.decorate
+PyTypeObject* g_type = nullptr;
+
+// Identity of the running contextvars.Context; 0 on the outermost one of a thread, and on threads without
+// Python.
+//
+// asyncio runs every step of a task inside the task's Context, so the pointer tells tasks apart. Read without
+// the GIL on the thread that owns it: nobody else changes it. Context begins {PyObject_HEAD, ctx_prev} in
+// CPython 3.7 to 3.14.
+uint64_t task_of(PyThreadState* ts) {
+  if (!ts) return 0;
+  PyObject* context = ts->context;
+  if (!context) return 0;
+  void* previous = *reinterpret_cast<void**>(reinterpret_cast<char*>(context) + sizeof(PyObject));
+  return previous ? reinterpret_cast<uint64_t>(context) : 0;
+}
+
+uint64_t current_task() { return task_of(PyGILState_GetThisThreadState()); }
+
+bool look_up(Region* self) {
+  if (PyObject* known = PyDict_GetItemWithError(g_ids, self->name)) {
+    self->name_id = static_cast<uint32_t>(PyLong_AsUnsignedLong(known));
+    return true;
+  }
+  if (PyErr_Occurred()) return false;
+  Py_ssize_t length = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(self->name, &length);
+  if (!text) return false;
+  self->name_id = region_name_id({text, static_cast<size_t>(length)});
+  if (PyDict_GET_SIZE(g_ids) >= static_cast<Py_ssize_t>(kMaxRegionNames)) return true;
+  PyObject* id = PyLong_FromUnsignedLong(self->name_id);
+  const bool ok = id && PyDict_SetItem(g_ids, self->name, id) == 0;
+  Py_XDECREF(id);
+  return ok;
+}
+
+double number_or_nan(PyObject* dict, const char* key) {
+  PyObject* value = PyDict_GetItemString(dict, key);
+  if (!value) return std::nan("");
+  const double d = PyFloat_AsDouble(value);
+  return d;
+}
+
+// Null with an exception set on failure.
+RegionMetadata* metadata_of(PyObject* dict) {
+  const double flops = number_or_nan(dict, "flops");
+  if (PyErr_Occurred()) return nullptr;
+  const double bytes = number_or_nan(dict, "bytes");
+  if (PyErr_Occurred()) return nullptr;
+  PyObject* json = PyObject_CallOneArg(g_encode, dict);
+  if (!json) return nullptr;
+  Py_ssize_t length = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(json, &length);
+  RegionMetadata* out =
+      text ? new RegionMetadata{flops, bytes, {text, static_cast<size_t>(length)}} : nullptr;
+  Py_DECREF(json);
+  return out;
+}
+
+PyObject* nvtx_call(const char* function, PyObject* argument) {
+  static PyObject* module = PyImport_ImportModule("nvtx");
+  if (!module) return nullptr;
+  return argument ? PyObject_CallMethod(module, function, "O", argument)
+                  : PyObject_CallMethod(module, function, nullptr);
+}
+
+PyObject* region_enter(PyObject* object, PyObject*) {
+  auto* self = reinterpret_cast<Region*>(object);
+  bool recorded = false;
+  if (g_regions_on.load(std::memory_order_relaxed)) {
+    if (self->name_id == 0 && !look_up(self)) return nullptr;
+    RegionMetadata* metadata = nullptr;
+    if (self->metadata && !(metadata = metadata_of(self->metadata))) return nullptr;
+    recorded = enter_region(self->name_id, metadata, task_of(PyThreadState_Get()));
+  }
+  self->recorded = self->recorded << 1 | static_cast<uint64_t>(recorded);
+  if (self->nvtx) {
+    PyObject* r = nvtx_call("push_range", self->nvtx);
+    if (!r) return nullptr;
+    Py_DECREF(r);
+  }
+  Py_INCREF(object);
+  return object;
+}
+
+PyObject* region_exit(PyObject* object, PyObject* const*, Py_ssize_t) {
+  auto* self = reinterpret_cast<Region*>(object);
+  if (self->recorded & 1) exit_region(self->name_id, task_of(PyThreadState_Get()));
+  self->recorded >>= 1;
+  if (self->nvtx) {
+    PyObject* r = nvtx_call("pop_range", nullptr);
+    if (!r) return nullptr;
+    Py_DECREF(r);
+  }
+  Py_RETURN_FALSE;
+}
+
+PyObject* region_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* function = nullptr;
+  static const char* names[] = {"function", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:region", const_cast<char**>(names), &function))
+    return nullptr;
+  return PyObject_CallFunctionObjArgs(g_decorate, self, function, nullptr);
+}
+
+PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, bool nvtx) {
+  if (!PyUnicode_Check(name)) {
+    PyErr_Format(PyExc_TypeError, "region name must be str, not %.200s", Py_TYPE(name)->tp_name);
+    return nullptr;
+  }
+  PyObject* object = type->tp_alloc(type, 0);
+  if (!object) return nullptr;
+  auto* self = reinterpret_cast<Region*>(object);
+  Py_INCREF(name);
+  self->name = name;
+  Py_XINCREF(metadata);
+  self->metadata = metadata;
+  if (nvtx) {
+    Py_INCREF(name);
+    self->nvtx = name;
+  }
+  return object;
+}
+
+// region(name, *, flops=None, bytes=None, nvtx=False, **metadata)
+PyObject* region_vectorcall(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  const Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  auto* cls = reinterpret_cast<PyTypeObject*>(type);
+  if (nargs == 1 && nkw == 0) return make(cls, args[0], nullptr, false);
+  if (nargs > 1) {
+    PyErr_Format(PyExc_TypeError, "region() takes one positional argument, the name (%zd given)", nargs);
+    return nullptr;
+  }
+  PyObject* name = nargs == 1 ? args[0] : nullptr;
+  PyObject* metadata = nullptr;
+  bool nvtx = false;
+  for (Py_ssize_t i = 0; i < nkw; ++i) {
+    PyObject* key = PyTuple_GET_ITEM(kwnames, i);
+    PyObject* value = args[nargs + i];
+    if (!name && PyUnicode_CompareWithASCIIString(key, "name") == 0) {
+      name = value;
+    } else if (PyUnicode_CompareWithASCIIString(key, "nvtx") == 0) {
+      const int truth = PyObject_IsTrue(value);
+      if (truth < 0) {
+        Py_XDECREF(metadata);
+        return nullptr;
+      }
+      nvtx = truth != 0;
+    } else if (value != Py_None) {
+      const bool scalar = PyUnicode_Check(value) || PyBool_Check(value) || PyNumber_Check(value);
+      if (!scalar) {
+        PyErr_Format(PyExc_TypeError, "region metadata must be scalars (str, number or bool): %U is %.200s",
+                     key, Py_TYPE(value)->tp_name);
+        Py_XDECREF(metadata);
+        return nullptr;
+      }
+      if (!metadata && !(metadata = PyDict_New())) return nullptr;
+      if (PyDict_SetItem(metadata, key, value) < 0) {
+        Py_DECREF(metadata);
+        return nullptr;
+      }
+    }
+  }
+  if (!name) {
+    Py_XDECREF(metadata);
+    PyErr_SetString(PyExc_TypeError, "region() needs a name");
+    return nullptr;
+  }
+  PyObject* object = make(cls, name, metadata, nvtx);
+  Py_XDECREF(metadata);
+  return object;
+}
+
+PyObject* region_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  // Reached by subclasses only; the type itself is called through region_vectorcall.
+  if (PyTuple_GET_SIZE(args) != 1) {
+    PyErr_SetString(PyExc_TypeError, "region() takes one positional argument, the name");
+    return nullptr;
+  }
+  return make(type, PyTuple_GET_ITEM(args, 0), kwargs, false);
+}
+
+void region_dealloc(PyObject* object) {
+  auto* self = reinterpret_cast<Region*>(object);
+  PyTypeObject* type = Py_TYPE(object);
+  Py_XDECREF(self->name);
+  Py_XDECREF(self->metadata);
+  Py_XDECREF(self->nvtx);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyObject* region_repr(PyObject* object) {
+  return PyUnicode_FromFormat("cuptiprof.region(%R)", reinterpret_cast<Region*>(object)->name);
+}
+
+PyObject* region_name_of(PyObject* object, void*) {
+  PyObject* name = reinterpret_cast<Region*>(object)->name;
+  Py_INCREF(name);
+  return name;
+}
+
+PyObject* region_copy(PyObject* object, PyObject*) {
+  auto* self = reinterpret_cast<Region*>(object);
+  return make(Py_TYPE(object), self->name, self->metadata, self->nvtx != nullptr);
+}
+
+PyMethodDef kMethods[] = {
+    {"__enter__", region_enter, METH_NOARGS, "Open the region on the calling thread."},
+    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(region_exit)), METH_FASTCALL,
+     "Close it; exceptions pass through."},
+    {"_again", region_copy, METH_NOARGS, "A fresh region of the same name and metadata (for decorators)."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef kGetSet[] = {{"name", region_name_of, nullptr, "The name, str.", nullptr},
+                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+const char kDoc[] =
+    "region(name, *, flops=None, bytes=None, nvtx=False, **metadata)\n--\n\n"
+    "Marks the GPU work launched inside as belonging to `name`: a context manager and a decorator.\n\n"
+    "Regions nest; each thread and each asyncio task has a stack of its own. A kernel belongs to the "
+    "innermost region\n"
+    "open on its launching thread at launch. `flops` (operations) and `bytes` (moved) are what the region's "
+    "work needs\n"
+    "by your own count; reports turn them into rates. Any other keyword must be a scalar and is carried into "
+    "the\n"
+    "`regions` table. With nvtx=True the region is also an NVTX range, so that nsys shows it.\n\n"
+    "Costs two loads when nothing is being collected.\n";
+
+PyType_Slot kSlots[] = {{Py_tp_doc, const_cast<char*>(kDoc)},
+                        {Py_tp_new, reinterpret_cast<void*>(region_new)},
+                        {Py_tp_dealloc, reinterpret_cast<void*>(region_dealloc)},
+                        {Py_tp_repr, reinterpret_cast<void*>(region_repr)},
+                        {Py_tp_call, reinterpret_cast<void*>(region_call)},
+                        {Py_tp_methods, kMethods},
+                        {Py_tp_getset, kGetSet},
+                        {0, nullptr}};
+
+PyType_Spec kSpec = {"cuptiprof.region", sizeof(Region), 0, Py_TPFLAGS_DEFAULT, kSlots};
+
+}  // namespace
+
+void register_region(pybind11::module_& m) {
+  g_ids = PyDict_New();
+  auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
+  if (!type || !g_ids) throw pybind11::error_already_set();
+  type->tp_vectorcall = region_vectorcall;
+  g_type = type;
+  m.add_object("region", reinterpret_cast<PyObject*>(type));
+  g_task_key.store(&current_task);
+  m.def(
+      "_region_hooks",
+      [](pybind11::object encode, pybind11::object decorate) {
+        g_encode = encode.release().ptr();
+        g_decorate = decorate.release().ptr();
+      },
+      "Set once by cuptiprof.region: how metadata becomes JSON and how a function is decorated.");
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,302 @@
+#include "collect/activity.h"
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collect/decoder.h"
+#include "collect/regions.h"
+#include "cupti/api.h"
+#include "cupti/call.h"
+#include "cupti/cbids.h"
+
+namespace cuptiprof {
+namespace {
+
+// The library whose clock simulated records carry.
+std::atomic<const Api*> g_clock_api{nullptr};
+
+int64_t library_clock() {
+  uint64_t t = 0;
+  g_clock_api.load(std::memory_order_relaxed)->cuptiGetTimestamp(&t);
+  return static_cast<int64_t>(t);
+}
+
+uint64_t CUPTIAPI run_clock() { return static_cast<uint64_t>(monotonic_ns()); }
+
+// Once per process and library, before any kind is enabled: registering again corrupts the first records of
+// the later session. A library that refuses keeps its own clock, and regions are then stamped with that.
+void set_clock(const std::shared_ptr<const Api>& api) {
+  static std::mutex mutex;  // guards `registered`; held over no other CUPTI user's call
+  static std::unordered_set<std::string> registered;    // libraries that use our clock
+  static std::vector<std::shared_ptr<const Api>> kept;  // a clock source must outlive every reader
+  const std::lock_guard lock(mutex);
+  if (!api->simulated) {
+    if (registered.contains(api->path)) return g_clock_source.store(nullptr);
+    if (api->cuptiActivityRegisterTimestampCallback &&
+        api->cuptiActivityRegisterTimestampCallback(&run_clock) == CUPTI_SUCCESS) {
+      registered.insert(api->path);
+      return g_clock_source.store(nullptr);
+    }
+  }
+  kept.push_back(api);
+  g_clock_api.store(api.get());
+  g_clock_source.store(&library_clock);
+}
+
+bool is_host_side(CUpti_ActivityKind kind) {
+  return kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER;
+}
+
+}  // namespace
+
+// Called by regions and by CUPTI's threads when the decoder has something to look at.
+void wake_decoder() noexcept { Activity::instance().pool().wake(); }
+
+Activity& Activity::instance() {
+  static Activity* activity = new Activity;
+  return *activity;
+}
+
+void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
+  reserve_thread_slots();
+  const Api& a = *api;
+  CUpti_SubscriberHandle subscriber = nullptr;
+  check(a, a.cuptiSubscribe(&subscriber, &Activity::on_callback, this), "cuptiSubscribe");
+  x_subscriber = subscriber;
+  x_owner = std::move(api);
+  x_api.store(x_owner.get());
+  x_options = std::move(options);
+  try {
+    if (a.cuptiSetThreadIdType) a.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    set_clock(x_owner);
+    if (a.cuptiActivitySetAttribute) {
+      // CUPTI need not clear our buffers on the launching thread: they are reused as they are, and records
+      // carry their kind.
+      uint8_t zeroed = 1;
+      size_t size = sizeof zeroed;
+      a.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
+    }
+    check(a, a.cuptiActivityRegisterCallbacks(&Activity::on_buffer_requested, &Activity::on_buffer_completed),
+          "cuptiActivityRegisterCallbacks");
+    x_attached.store(true);
+    for (auto& c : x_contexts) c.store(nullptr, std::memory_order_relaxed);
+    x_losses.reset();
+    g_region_overflow.store(0);
+    x_kernels_lost.store(0);
+    x_launches_before = 0;
+    x_launches_before = launches();
+    if (x_options.profiler_calls) set_callbacks(true);
+  } catch (...) {
+    detach();
+    throw;
+  }
+}
+
+void Activity::enable() {
+  if (x_enabled.exchange(true)) return;
+  try {
+    set_kinds(true, true);
+    if (!x_options.profiler_calls) set_callbacks(true);
+    g_regions_on.store(true);
+  } catch (...) {
+    disable();
+    throw;
+  }
+}
+
+void Activity::disable() noexcept {
+  if (!x_enabled.exchange(false)) return;
+  g_regions_on.store(false);
+  const Api& a = *x_api.load();
+  for (const auto kind : x_options.kinds)
+    if (is_host_side(kind)) a.cuptiActivityDisable(kind);
+  if (!x_options.profiler_calls) set_callbacks(false);
+  set_kinds(false, false);
+}
+
+void Activity::detach() noexcept {
+  if (!x_subscriber) return;
+  disable();
+  x_attached.store(false);
+  x_owner->cuptiUnsubscribe(x_subscriber);
+  x_subscriber = nullptr;
+}
+
+void Activity::set_kinds(bool on, bool throwing) {
+  const Api& a = *x_api.load();
+  for (const auto kind : x_options.kinds) {
+    const CUptiResult rc = on ? a.cuptiActivityEnable(kind) : a.cuptiActivityDisable(kind);
+    if (rc != CUPTI_SUCCESS && on && throwing)
+      check(a, rc, "cuptiActivityEnable", "activity kind " + std::to_string(static_cast<int>(kind)));
+  }
+  if (on && x_options.latency_timestamps && a.cuptiActivityEnableLatencyTimestamps)
+    a.cuptiActivityEnableLatencyTimestamps(1);
+}
+
+void Activity::set_callbacks(bool on) {
+  const Api& a = *x_api.load();
+  auto set = [&](CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+    const CUptiResult rc = a.cuptiEnableCallback(on ? 1 : 0, x_subscriber, domain, cbid);
+    // A library older than the headers does not know the newest calls; it cannot make them either.
+    if (rc != CUPTI_SUCCESS && rc != CUPTI_ERROR_INVALID_PARAMETER && on)
+      check(a, rc, "cuptiEnableCallback", "callback ID " + std::to_string(cbid));
+  };
+  for (const CUpti_CallbackId cbid : driver_gpu_work_cbids()) set(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  if (x_options.profiler_calls) {
+    set(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart);
+    set(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop);
+  }
+  set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
+  set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+  set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+}
+
+void CUPTIAPI Activity::on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *max_records = 0;
+  *buffer = instance().x_pool.acquire(size);
+}
+
+void CUPTIAPI Activity::on_buffer_completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  Activity& self = instance();
+  if (!buffer) return;
+  if (self.x_pool.complete(buffer, valid)) return;
+  self.count_discarded(buffer, valid);
+  self.x_pool.release(buffer);
+}
+
+void Activity::count_discarded(uint8_t* buffer, size_t valid) noexcept {
+  const Api* api = x_api.load(std::memory_order_acquire);
+  CUpti_Activity* record = nullptr;
+  uint64_t records = 0, kernels = 0;
+  while (api->cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+    ++records;
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL)
+      kernels += reinterpret_cast<const CUpti_ActivityKernel10*>(record)->graphNodeId == 0;
+  }
+  count(x_losses.pool_exhausted, records);
+  count(x_kernels_lost, kernels);
+}
+
+void CUPTIAPI Activity::on_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+                                    const void* data) {
+  auto& self = *static_cast<Activity*>(user);
+  if (!self.x_attached.load(std::memory_order_relaxed)) return;
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+    self.on_driver_call(cbid, *static_cast<const CUpti_CallbackData*>(data));
+  else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
+    self.on_resource(cbid, *static_cast<const CUpti_ResourceData*>(data));
+}
+
+void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
+  const bool entry = call.callbackSite == CUPTI_API_ENTER;
+  if (x_options.profiler_calls) {
+    // The window opens on the way into cuProfilerStart and closes on the way out of cuProfilerStop.
+    if (cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {
+      const bool start = cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart;
+      if (start == entry && x_enabled.exchange(start) != start) {
+        set_kinds(start, false);
+        g_regions_on.store(start);
+      }
+      return;
+    }
+    if (!x_enabled.load(std::memory_order_relaxed)) return;
+  }
+  ThreadSlot* slot = this_thread_slot();
+  if (!slot) {
+    if (entry) count(g_region_overflow);
+    return;
+  }
+  const bool launch = is_kernel_launch(cbid);
+  if (entry) {
+    note_context(call.context);
+    const TaskKey task = g_task_key.load(std::memory_order_relaxed);
+    slot->nodes_created = 0;
+    if (launch)
+      slot->launches.store(slot->launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (!slot->ring.push({now_ns(), task ? task() : 0, nullptr, call.correlationId, EventKind::kLaunch},
+                         slot->open_regions))
+      count(g_region_overflow);
+    if (slot->ring.pushed() >= slot->next_wake) {
+      slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
+      x_pool.wake();
+    }
+  } else if (launch && slot->nodes_created != 0) {
+    // The stream was being captured: the launch became a graph node and runs when the graph is launched.
+    slot->launches.store(slot->launches.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+}
+
+void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data) noexcept {
+  if (cbid == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
+    if (ThreadSlot* slot = this_thread_slot()) ++slot->nodes_created;
+  } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
+    count(g_module_unloads);
+  } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+    for (auto& c : x_contexts)
+      if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
+  }
+}
+
+void Activity::note_context(CUcontext context) noexcept {
+  if (!context) return;
+  for (auto& c : x_contexts) {
+    CUcontext known = c.load(std::memory_order_relaxed);
+    if (known == context) return;
+    if (!known && c.compare_exchange_strong(known, context, std::memory_order_relaxed)) return;
+    if (known == context) return;
+  }
+}
+
+void Activity::synchronize_contexts() noexcept {
+  const Api& a = *x_owner;
+  if (!a.cuCtxPushCurrent_v2 || !a.cuCtxSynchronize || !a.cuCtxPopCurrent_v2) return;
+  for (auto& c : x_contexts) {
+    CUcontext context = c.load(std::memory_order_relaxed);
+    if (!context || a.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) continue;
+    a.cuCtxSynchronize();  // an error here is the program's own (a failed kernel); its next call reports it
+    CUcontext popped;
+    a.cuCtxPopCurrent_v2(&popped);
+  }
+}
+
+uint64_t Activity::launches() const noexcept {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < thread_slot_count(); ++i)
+    n += thread_slot(i).launches.load(std::memory_order_relaxed);
+  return n - x_launches_before;
+}
+
+void Activity::complete(Decoder& decoder, int timeout_ms) {
+  const Api& a = *x_owner;
+  using Clock = std::chrono::steady_clock;
+  const auto patience = std::chrono::milliseconds(timeout_ms);
+  auto missing = [&] { return launches() > decoder.kernels_received() + kernels_lost_in_pool(); };
+  synchronize_contexts();
+  // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
+  // again.
+  uint64_t decoded = decoder.wait_for_buffers(0, 0);
+  for (auto deadline = Clock::now() + patience;;) {
+    check(a, a.cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
+    decoder.fence();
+    if (!missing() || Clock::now() >= deadline) break;
+    const uint64_t now_decoded = decoder.wait_for_buffers(decoded, timeout_ms / 10);
+    if (now_decoded > decoded) deadline = Clock::now() + patience;  // they still come
+    decoded = now_decoded;
+  }
+  if (missing()) {
+    a.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    decoder.fence();
+  }
+  size_t dropped = 0;
+  if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
+    count(x_losses.cupti_dropped, dropped);
+  const uint64_t seen = launches(), received = decoder.kernels_received() + kernels_lost_in_pool();
+  x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
+  x_losses.region_overflow.store(g_region_overflow.load());
+}
+
+}  // namespace cuptiprof

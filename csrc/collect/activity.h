@@ -1,0 +1,87 @@
+// What is switched on in CUPTI on our behalf: activity kinds, buffers, callbacks. One per process.
+//
+// Life of a session:
+//   1. attach: subscribe (fails when another tool holds CUPTI), thread IDs, timestamps, buffer callbacks
+//   2. enable: activity kinds, then the callbacks of calls that give the GPU work
+//   3. disable: the reverse; host-side kinds first, so that our own calls leave no records
+//   4. complete: synchronise every context that was used, flush, wait until records and launches agree
+//   5. detach: unsubscribe
+#pragma once
+#include <cupti_activity.h>
+#include <cupti_callbacks.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collect/buffer_pool.h"
+#include "collect/thread_slots.h"
+#include "store/losses.h"
+
+namespace cuptiprof {
+
+struct Api;
+class Decoder;
+
+struct ActivityOptions {
+  std::vector<CUpti_ActivityKind> kinds;
+  bool latency_timestamps = false;  // fills kernels.queued and .submitted; costs time on every launch
+  bool profiler_calls = false;      // cudaProfilerStart/Stop open and close the window
+};
+
+class Activity {
+ public:
+  // CUPTI may call back until the process ends, so there is one, and it is never destroyed.
+  static Activity& instance();
+
+  BufferPool& pool() { return x_pool; }
+  Losses& losses() { return x_losses; }
+
+  // Throws Error and leaves nothing behind.
+  void attach(std::shared_ptr<const Api> api, ActivityOptions options);
+  void enable();
+  void disable() noexcept;
+  void detach() noexcept;
+
+  // Waits for the GPU, flushes, and waits until every launch seen has its record, or none came for
+  // `timeout_ms`.
+  void complete(Decoder& decoder, int timeout_ms);
+
+  // Kernel launches seen since attach, graph launches and captures not counted.
+  uint64_t launches() const noexcept;
+  uint64_t kernels_lost_in_pool() const noexcept { return x_kernels_lost.load(std::memory_order_relaxed); }
+  bool window_open() const noexcept { return x_enabled.load(std::memory_order_relaxed); }
+
+ private:
+  Activity() = default;
+
+  static void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records);
+  static void CUPTIAPI on_buffer_completed(CUcontext, uint32_t, uint8_t* buffer, size_t size, size_t valid);
+  static void CUPTIAPI on_callback(void* user, CUpti_CallbackDomain, CUpti_CallbackId, const void* data);
+
+  void on_driver_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
+  void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
+  void note_context(CUcontext context) noexcept;
+  void set_callbacks(bool on);
+  void set_kinds(bool on, bool throwing);
+  void synchronize_contexts() noexcept;
+  void count_discarded(uint8_t* buffer, size_t valid) noexcept;
+
+  std::shared_ptr<const Api> x_owner;
+  std::atomic<const Api*> x_api{
+      nullptr};  // what callbacks use; set as long as the process holds a subscription
+  ActivityOptions x_options;
+  CUpti_SubscriberHandle x_subscriber = nullptr;
+  std::atomic<bool> x_attached{false};
+  std::atomic<bool> x_enabled{false};
+  BufferPool x_pool;
+  Losses x_losses;
+  std::atomic<uint64_t> x_kernels_lost{0};
+  uint64_t x_launches_before = 0;
+  static constexpr size_t kMaxContexts = 256;
+  std::array<std::atomic<CUcontext>, kMaxContexts> x_contexts{};
+};
+
+}  // namespace cuptiprof

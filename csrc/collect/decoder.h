@@ -1,0 +1,88 @@
+// The decoder thread: completed buffers and event rings in, table rows out. Never takes the GIL.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "collect/buffer_pool.h"
+#include "collect/correlation_map.h"
+#include "collect/record_decoder.h"
+#include "collect/region_tracker.h"
+#include "store/store.h"
+
+namespace cuptiprof {
+
+class Decoder {
+ public:
+  struct Options {
+    Keep keep = Keep::kLatest;
+    size_t table_bytes = 0;                      // budget of the store
+    size_t correlation_bytes = 0;                // for the correlation map
+    std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
+  };
+
+  Decoder(const Api& api, BufferPool& pool, Losses& losses, Options options);
+  ~Decoder();
+
+  // Ends the thread after one last pass. Segments can still be fetched.
+  void finish();
+
+  // Runs `work` on the decoder thread after a full pass that began after this call, and waits for it:
+  // everything that was completed before the call is then in the store. Control path only.
+  void run(const std::function<void()>& work);
+  void fence() {
+    run([] {});
+  }
+
+  // Waits until a buffer was decoded after the first `seen` ones, or the time is over. Returns how many were,
+  // ever.
+  uint64_t wait_for_buffers(uint64_t seen, int timeout_ms);
+
+  // The store, handed over; a new one takes its place. Rows of regions still open are written with end = now.
+  std::shared_ptr<Store> take(int64_t now);
+  // Drops what was collected so far (a warm-up).
+  void discard();
+
+  // keep="spill": the next full store; null after `timeout_ms`, or when the decoder ended.
+  std::shared_ptr<Store> next_segment(int timeout_ms);
+
+  uint64_t kernels_received() const { return x_records.kernels_received(); }
+  size_t live_bytes() const { return x_live_bytes.load(std::memory_order_relaxed); }
+
+ private:
+  void loop();
+  void pass();
+  std::unique_ptr<Store> new_store();
+  void hand_over_full_store();
+  void swap_store(std::unique_ptr<Store> next);
+
+  const Api& x_api;
+  BufferPool& x_pool;
+  Losses& x_losses;
+  Options x_options;
+  CorrelationMap x_calls;
+  RegionTracker x_regions;
+  std::shared_ptr<PageWarmer> x_warmer = std::make_shared<PageWarmer>();
+  std::unique_ptr<Store> x_store;  // decoder thread only
+  RecordDecoder x_records;
+  std::vector<CompletedBuffer> x_completed;
+  std::atomic<size_t> x_live_bytes{0};
+
+  std::mutex x_mutex;  // guards the members below; never held over a CUPTI call
+  std::condition_variable x_changed;
+  std::deque<const std::function<void()>*> x_work;
+  uint64_t x_work_done = 0;
+  uint64_t x_work_given = 0;
+  uint64_t x_buffers_decoded = 0;
+  bool x_stop = false;
+  std::deque<std::shared_ptr<Store>> x_segments;
+  std::thread x_thread;
+};
+
+}  // namespace cuptiprof

@@ -1,0 +1,271 @@
+#include "collect/record_decoder.h"
+
+#include <cstring>
+
+#include "collect/region_tracker.h"
+#include "cupti/api.h"
+#include "cupti/records.h"
+#include "filter/kernel_filter.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr size_t kNameEntries = 1024;
+constexpr size_t kConfigEntries = 1024;  // 2^10: the index is the top ten bits of a product
+const char* const kNoName = reinterpret_cast<const char*>(1);  // no string lies there
+
+// The bytes of a kernel record that make up its launch configuration, as 13 words: one comparison then tells
+// whether it is one already seen. Offsets are asserted in cupti/abi_check.cpp.
+[[gnu::always_inline]] inline void for_each_config_word(const CUpti_ActivityKernel10& k, bool newer,
+                                                        auto&& visit) {
+  const char* at = reinterpret_cast<const char*>(&k);
+  auto word = [at](size_t offset) {
+    uint64_t w;
+    std::memcpy(&w, at + offset, sizeof w);
+    return w;
+  };
+  auto half = [at](size_t offset) {
+    uint32_t w;
+    std::memcpy(&w, at + offset, sizeof w);
+    return uint64_t{w};
+  };
+  visit(0, word(8));                                           // partitioned cache
+  visit(1, half(4) | half(152) << 32);                         // caches, registers; shared memory limit
+  visit(2, word(52)), visit(3, word(60)), visit(4, word(68));  // grid, block
+  visit(5, word(76)), visit(6, word(84));                      // shared and local memory
+  visit(7, word(136));  // launch type, carve-out, shared memory executed
+  visit(8, word(176)), visit(9, word(184)), visit(10, word(192)),
+      visit(11, word(200));  // cluster, local memory total
+  visit(12, newer ? uint64_t{k.isDeviceLaunched} : 0);
+}
+
+rows::launch_configs config_of(const CUpti_ActivityKernel10& k, bool has_device_launched) {
+  rows::launch_configs c;
+  c.grid_x = k.gridX, c.grid_y = k.gridY, c.grid_z = k.gridZ;
+  c.block_x = k.blockX, c.block_y = k.blockY, c.block_z = k.blockZ;
+  c.cluster_x = k.clusterX, c.cluster_y = k.clusterY, c.cluster_z = k.clusterZ;
+  c.cluster_scheduling_policy = k.clusterSchedulingPolicy;
+  c.max_potential_cluster_size = k.maxPotentialClusterSize;
+  c.max_active_clusters = k.maxActiveClusters;
+  c.registers_per_thread = k.registersPerThread;
+  c.static_shared_memory = k.staticSharedMemory;
+  c.dynamic_shared_memory = k.dynamicSharedMemory;
+  c.shared_memory_executed = k.sharedMemoryExecuted;
+  c.local_memory_per_thread = k.localMemoryPerThread;
+  c.local_memory_total = k.localMemoryTotal_v2 ? k.localMemoryTotal_v2 : k.localMemoryTotal;
+  c.cache_config = k.cacheConfig.both;
+  c.shared_memory_config = k.sharedMemoryConfig;
+  c.shared_memory_carveout = k.isSharedMemoryCarveoutRequested ? k.sharedMemoryCarveoutRequested : 255;
+  c.shmem_limit_config = static_cast<uint8_t>(k.shmemLimitConfig);
+  c.partitioned_global_cache =
+      static_cast<uint8_t>((static_cast<unsigned>(k.partitionedGlobalCacheRequested) & 15) |
+                           static_cast<unsigned>(k.partitionedGlobalCacheExecuted) << 4);
+  c.launch_type = k.launchType;
+  c.device_launched = has_device_launched ? k.isDeviceLaunched : 0;
+  return c;
+}
+
+}  // namespace
+
+RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls,
+                             Losses& losses, std::shared_ptr<const KernelFilter> filter)
+    : x_api(api),
+      x_regions(regions),
+      x_calls(calls),
+      x_losses(losses),
+      x_filter(std::move(filter)),
+      x_version(static_cast<uint32_t>(api.version)),
+      x_names(kNameEntries),
+      x_configs(kConfigEntries) {
+  if (x_filter) {
+    const FilterSpec& s = x_filter->spec();
+    x_filter_looks_further = x_filter->needs_regions() || !x_filter->ids().empty() || !s.devices.empty() ||
+                             !s.contexts.empty() || !s.streams.empty() || !s.threads.empty() || s.grid ||
+                             s.block;
+  }
+  forget_names();
+}
+
+RecordDecoder::~RecordDecoder() = default;
+
+void RecordDecoder::forget_string_ids() {
+  forget_names();
+  for (auto& c : x_configs) c.valid = false;
+  for (auto& names : x_api_names) names.clear();
+}
+
+void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
+  if (const uint64_t unloads = g_module_unloads.load(std::memory_order_acquire); unloads != x_unloads_seen) {
+    x_unloads_seen = unloads;
+    forget_names();
+  }
+  CUpti_Activity* record = nullptr;
+  for (;;) {
+    const CUptiResult rc = x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record);
+    if (rc != CUPTI_SUCCESS) {
+      // Anything but "no more" leaves the rest of the buffer unreadable; how much that is nobody knows.
+      if (rc != CUPTI_ERROR_MAX_LIMIT_REACHED) count(x_losses.unknown_records);
+      return;
+    }
+    switch (record->kind) {
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      case CUPTI_ACTIVITY_KIND_KERNEL:
+        kernel(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_RUNTIME:
+      case CUPTI_ACTIVITY_KIND_DRIVER:
+        api_call(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_MEMCPY:
+        memcpy_record(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_MEMCPY2:
+        peer_memcpy(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_MEMSET:
+        memset_record(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+        synchronization(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+        cuda_event(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_MEMORY2:
+        memory(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
+        memory_pool(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_OVERHEAD:
+        overhead(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+        graph_launch(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_CONTEXT:
+        context(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_STREAM:
+        stream(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_DEVICE:
+        device(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_MARKER:
+        marker(store, record);
+        break;
+      case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+        break;  // ours are joined through launch events; another tool's are not for us
+      default:
+        count(x_losses.unknown_records);
+    }
+  }
+}
+
+bool RecordDecoder::valid_times(uint64_t start, uint64_t end) {
+  if (start != 0 && end >= start) return true;
+  count(x_losses.invalid_timestamps);
+  return false;
+}
+
+RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* name) {
+  const auto address = reinterpret_cast<uintptr_t>(name);
+  NameEntry& e = x_names[(address >> 3 ^ address >> 13) & (kNameEntries - 1)];
+  if (e.pointer == name) [[likely]]
+    return e;
+  // CUPTI shares one string among all records of a kernel, so the pointer stands for the text until a module
+  // is unloaded (forget_names).
+  e.id = store.strings().intern(name ? name : "");
+  e.pointer = name;
+  store.note_kernel_name(e.id);
+  if (x_filter) e.verdict = x_filter->name_verdict(NameParts(store.strings().at(e.id)));
+  return e;
+}
+
+// The filter's verdict on one kernel; name and region verdicts are kept, so most of this is comparing
+// integers.
+bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict& name) {
+  const CallSite* site = x_calls.find(k.correlationId);
+  bool region = true;
+  if (x_filter->needs_regions()) {
+    const uint32_t node = site ? site->node : 0;
+    if (node >= x_region_verdicts.size()) x_region_verdicts.resize(node + 64, -1);
+    int8_t& verdict = x_region_verdicts[node];
+    if (verdict < 0) {
+      const std::string& path = x_regions.path_text(node);
+      const std::vector<std::string> names = split_region_path(path);
+      const std::vector<std::string_view> views(names.begin(), names.end());
+      verdict = x_filter->matches_ranges({path, views, {}, {}});
+    }
+    region = verdict != 0;
+  }
+  LaunchView launch;
+  launch.device = k.deviceId;
+  launch.context = k.contextId;
+  launch.stream = k.streamId;
+  launch.thread = site ? site->thread : 0;
+  launch.grid = {k.gridX, k.gridY, k.gridZ};
+  launch.block = {k.blockX, k.blockY, k.blockZ};
+  launch.shared_memory = int64_t{k.staticSharedMemory} + k.dynamicSharedMemory;
+  return x_filter->matches_stateless(launch, name, region);
+}
+
+void RecordDecoder::forget_names() {
+  for (auto& n : x_names) n.pointer = kNoName;
+}
+
+[[gnu::always_inline]] inline uint32_t RecordDecoder::config_id(Store& store, const CUpti_Activity* record) {
+  const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+  const bool newer = x_version >= kKernelHasDeviceLaunched;
+  uint64_t grid_xy;
+  std::memcpy(&grid_xy, &k.gridX, sizeof grid_xy);
+  const uint64_t mix =
+      (grid_xy ^ static_cast<uint64_t>(k.blockX) << 20 ^ static_cast<uint64_t>(k.registersPerThread) << 44 ^
+       static_cast<uint64_t>(k.dynamicSharedMemory) << 11) *
+      0x9E3779B97F4A7C15ull;
+  ConfigEntry& e = x_configs[mix >> 54];
+  uint64_t differs = !e.valid;
+  for_each_config_word(k, newer, [&](size_t i, uint64_t w) { differs |= w ^ e.words[i]; });
+  if (differs) [[unlikely]] {
+    for_each_config_word(k, newer, [&](size_t i, uint64_t w) { e.words[i] = w; });
+    e.id = store.config_id(config_of(k, newer));
+    e.valid = true;
+  }
+  return e.id;
+}
+
+void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
+  const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+  const bool from_device = k.launchType == CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST ||
+                           (x_version >= kKernelHasDeviceLaunched && k.isDeviceLaunched != 0);
+  if (k.graphNodeId == 0 && !from_device)
+    x_kernels_received.store(x_kernels_received.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
+  if (!valid_times(k.start, k.end)) return;
+  const NameEntry& name = name_entry(store, k.name);
+  if (!name.verdict.accepted || (x_filter_looks_further && !selected(k, name.verdict))) {
+    count(x_losses.filter_rejected);
+    return;
+  }
+  rows::kernels row;
+  row.start = static_cast<int64_t>(k.start);
+  row.end = static_cast<int64_t>(k.end);
+  row.queued = static_cast<int64_t>(k.queued);
+  row.submitted = static_cast<int64_t>(k.submitted);
+  row.completed = static_cast<int64_t>(k.completed);
+  row.graph_node_id = k.graphNodeId;
+  row.name = name.id;
+  row.correlation_id = k.correlationId;
+  row.device = k.deviceId;
+  row.context = k.contextId;
+  row.stream = k.streamId;
+  row.graph_id = k.graphId;
+  row.channel_id = k.channelID;
+  row.channel_type = static_cast<uint8_t>(k.channelType);
+  attribute(store, row, k.correlationId, !from_device);
+  row.config = config_id(store, record);
+  store.append(row);
+}
+
+}  // namespace cuptiprof

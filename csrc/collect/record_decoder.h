@@ -1,0 +1,112 @@
+// One completed activity buffer -> rows. Decoder thread only.
+#pragma once
+#include <cupti_activity.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "collect/correlation_map.h"
+#include "collect/region_tracker.h"
+#include "filter/kernel_filter.h"
+#include "store/store.h"
+
+namespace cuptiprof {
+
+struct Api;
+
+// Modules unloaded so far (counted in CUPTI's callback): after each, a name pointer may come to stand for
+// another name.
+inline std::atomic<uint64_t> g_module_unloads{0};
+
+class RecordDecoder {
+ public:
+  RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls, Losses& losses,
+                std::shared_ptr<const KernelFilter> filter);
+  ~RecordDecoder();
+
+  void decode(Store& store, uint8_t* data, size_t valid_bytes);
+  // A new store has its own strings and configurations.
+  void forget_string_ids();
+
+  // Kernel records that came, graph nodes not counted: what launches are reconciled with.
+  uint64_t kernels_received() const { return x_kernels_received.load(std::memory_order_relaxed); }
+
+ private:
+  struct NameEntry {
+    const char* pointer = nullptr;
+    uint32_t id = 0;
+    NameVerdict verdict;  // the filter's
+  };
+  struct ConfigEntry {
+    uint64_t words[13] = {};
+    uint32_t id = 0;
+    bool valid = false;
+  };
+
+  void kernel(Store& store, const CUpti_Activity* record);
+  void memcpy_record(Store& store, const CUpti_Activity* record);
+  void peer_memcpy(Store& store, const CUpti_Activity* record);
+  void memset_record(Store& store, const CUpti_Activity* record);
+  void api_call(Store& store, const CUpti_Activity* record);
+  void synchronization(Store& store, const CUpti_Activity* record);
+  void cuda_event(Store& store, const CUpti_Activity* record);
+  void memory(Store& store, const CUpti_Activity* record);
+  void memory_pool(Store& store, const CUpti_Activity* record);
+  void overhead(Store& store, const CUpti_Activity* record);
+  void graph_launch(Store& store, const CUpti_Activity* record);
+  void context(Store& store, const CUpti_Activity* record);
+  void stream(Store& store, const CUpti_Activity* record);
+  void device(Store& store, const CUpti_Activity* record);
+  void marker(Store& store, const CUpti_Activity* record);
+
+  void forget_names();
+  NameEntry& name_entry(Store& store, const char* name);
+  uint32_t config_id(Store& store, const CUpti_Activity* record);
+  bool selected(const CUpti_ActivityKernel10& kernel, const NameVerdict& name);
+  bool valid_times(uint64_t start, uint64_t end);
+  template <typename Row>
+  void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);
+  uint32_t text(Store& store, const char* s) { return s ? store.strings().intern(s) : 0; }
+
+  const Api& x_api;
+  RegionTracker& x_regions;
+  const CorrelationMap& x_calls;
+  Losses& x_losses;
+  std::shared_ptr<const KernelFilter> x_filter;
+  bool x_filter_looks_further = false;  // at more than the name
+  const uint32_t x_version;
+  std::atomic<uint64_t> x_kernels_received{0};
+  uint64_t x_unloads_seen = 0;
+  std::vector<NameEntry> x_names;                    // direct-mapped by pointer
+  std::vector<ConfigEntry> x_configs;                // direct-mapped by name and grid
+  std::vector<int8_t> x_region_verdicts;             // by region path node; -1: not asked yet
+  std::array<std::vector<uint32_t>, 2> x_api_names;  // [domain][cbid] -> string ID + 1
+  struct OpenMarker {
+    uint32_t id;
+    uint32_t thread;
+    int64_t start;
+    std::string name;  // not a string ID: the store may change before the range ends
+    std::string domain;
+  };
+  std::vector<OpenMarker> x_markers;  // NVTX ranges begun and not yet ended
+};
+
+// Region, instance and thread of the call that caused the record. api_calls carry their own thread.
+template <typename Row>
+inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan) {
+  const CallSite* site = x_calls.find(correlation);
+  if (site) {
+    row.region = x_regions.path_id(store, site->node);
+    row.region_instance = site->instance;
+    if constexpr (!std::is_same_v<Row, rows::api_calls>) row.thread = site->thread;
+  } else if (count_orphan) {
+    count(x_losses.orphan_correlations);
+  }
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,213 @@
+#include "collect/region_tracker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "collect/regions.h"
+
+namespace cuptiprof {
+
+RegionTracker::~RegionTracker() {
+  for (auto& t : x_threads)
+    for (auto& [task, stack] : t.stacks)
+      for (auto& r : stack) delete r.metadata;
+}
+
+void RegionTracker::drain(Store& store) {
+  const uint32_t slots = thread_slot_count();
+  if (x_threads.size() < slots) x_threads.resize(slots);
+  size_t sources = 0;
+  uint32_t only = 0;
+  for (uint32_t i = 0; i < slots; ++i) {
+    ThreadState& t = x_threads[i];
+    t.pending.clear();
+    t.at = 0;
+    const bool ended = thread_slot(i).state.load(std::memory_order_acquire) == 2;
+    thread_slot(i).ring.drain([&](const Event& e) { t.pending.push_back(e); });
+    if (!t.pending.empty()) ++sources, only = i;
+    if (ended && t.pending.empty()) recycle_slot(thread_slot(i));
+  }
+  if (sources == 1) {
+    for (const Event& e : x_threads[only].pending) apply(store, only, e);
+    return;
+  }
+  // Merge by time: inheritance across threads depends on the order. The order within a thread is kept
+  // whatever its clock.
+  for (; sources > 0;) {
+    uint32_t next = slots;
+    int64_t first = std::numeric_limits<int64_t>::max(), second = first;
+    for (uint32_t i = 0; i < slots; ++i) {
+      const ThreadState& t = x_threads[i];
+      if (t.at == t.pending.size()) continue;
+      const int64_t time = t.pending[t.at].time;
+      if (time < first || next == slots) {
+        second = first;
+        first = time;
+        next = i;
+      } else {
+        second = std::min(second, time);
+      }
+    }
+    ThreadState& t = x_threads[next];
+    do {
+      apply(store, next, t.pending[t.at++]);
+    } while (t.at != t.pending.size() && t.pending[t.at].time <= second);
+    if (t.at == t.pending.size()) --sources;
+  }
+}
+
+// Whether a thread that just appeared is one of torch's autograd threads.
+void RegionTracker::meet(uint32_t slot) {
+  ThreadState& t = x_threads[slot];
+  t.claims = thread_slot(slot).claims.load(std::memory_order_relaxed);
+  char path[64], name[32] = "";
+  std::snprintf(path, sizeof path, "/proc/self/task/%u/comm", thread_slot(slot).system_tid.load());
+  if (std::FILE* f = std::fopen(path, "r")) {
+    if (!std::fgets(name, sizeof name, f)) name[0] = '\0';
+    std::fclose(f);
+  }
+  t.is_worker = std::strncmp(name, "pt_autograd", 11) == 0;
+}
+
+void RegionTracker::apply(Store& store, uint32_t slot, const Event& e) {
+  if (x_threads[slot].claims != thread_slot(slot).claims.load(std::memory_order_relaxed)) [[unlikely]]
+    meet(slot);
+  switch (e.kind) {
+    case EventKind::kLaunch: {
+      const OpenRegion* r = innermost(slot, e.task);
+      if (!r &&
+          (x_threads[slot].is_worker || !thread_slot(slot).ever_entered.load(std::memory_order_relaxed)))
+        r = inherited();
+      const uint32_t tid = thread_slot(slot).tid.load(std::memory_order_relaxed);
+      x_calls.put(e.id, {r ? r->node : 0, r ? r->instance : 0, tid});
+      break;
+    }
+    case EventKind::kEnter:
+      enter(slot, e);
+      break;
+    case EventKind::kExit:
+      exit(store, slot, e);
+      break;
+    case EventKind::kCaptured:
+      break;
+  }
+}
+
+const RegionTracker::OpenRegion* RegionTracker::innermost(uint32_t slot, uint64_t task) const {
+  const ThreadState& t = x_threads[slot];
+  if (t.open == 0) return nullptr;
+  for (const uint64_t key : {task, uint64_t{0}}) {
+    const auto found = t.stacks.find(key);
+    if (found != t.stacks.end() && !found->second.empty()) return &found->second.back();
+  }
+  return nullptr;
+}
+
+const RegionTracker::OpenRegion* RegionTracker::inherited() const {
+  if (x_threads_open != 1) return nullptr;
+  for (const ThreadState& t : x_threads) {
+    if (t.open == 0 || t.is_worker) continue;
+    const Stack* only = nullptr;
+    for (const auto& [task, stack] : t.stacks) {
+      if (stack.empty()) continue;
+      if (only) return nullptr;  // several tasks: nobody can say which
+      only = &stack;
+    }
+    return only ? &only->back() : nullptr;
+  }
+  return nullptr;
+}
+
+void RegionTracker::enter(uint32_t slot, const Event& e) {
+  const OpenRegion* parent = innermost(slot, e.task);
+  if (!parent && x_threads[slot].is_worker) parent = inherited();
+  OpenRegion r{};
+  r.name = e.id;
+  r.node = child_node(parent ? parent->node : 0, e.id);
+  r.instance = ++x_instances;
+  r.parent = parent ? parent->instance : 0;
+  r.depth = parent ? static_cast<uint16_t>(std::min(parent->depth + 1, 65535)) : 0;
+  r.start = e.time;
+  r.task = e.task;
+  r.metadata = e.metadata;
+  ThreadState& t = x_threads[slot];
+  t.stacks[e.task].push_back(r);
+  if (t.open++ == 0 && !t.is_worker) ++x_threads_open;
+}
+
+void RegionTracker::exit(Store& store, uint32_t slot, const Event& e) {
+  ThreadState& t = x_threads[slot];
+  auto found = t.stacks.find(e.task);
+  auto holds = [&](const Stack& s) {
+    return std::any_of(s.begin(), s.end(), [&](const OpenRegion& r) { return r.name == e.id; });
+  };
+  if (found == t.stacks.end() || !holds(found->second)) {
+    // Left in another task than it was entered in (a context manager handed on), or entered before the
+    // session began.
+    found = std::find_if(t.stacks.begin(), t.stacks.end(), [&](const auto& kv) { return holds(kv.second); });
+    if (found == t.stacks.end()) return;
+  }
+  Stack& stack = found->second;
+  for (size_t i = stack.size(); i-- > 0;) {
+    if (stack[i].name != e.id) continue;
+    write_row(store, stack[i], thread_slot(slot).tid.load(std::memory_order_relaxed), e.time, false);
+    delete stack[i].metadata;
+    stack.erase(stack.begin() + static_cast<ptrdiff_t>(i));
+    break;
+  }
+  if (stack.empty() && found->first != 0) t.stacks.erase(found);
+  if (--t.open == 0 && !t.is_worker) --x_threads_open;
+}
+
+uint32_t RegionTracker::child_node(uint32_t parent, uint32_t name) {
+  const uint64_t key = uint64_t{parent} << 32 | name;
+  const auto [found, is_new] = x_children.try_emplace(key, static_cast<uint32_t>(x_nodes.size()));
+  if (is_new) {
+    PathNode node;
+    if (parent) node.text = x_nodes[parent].text + '/';
+    for (const char c : region_name(name)) {
+      if (c == '/' || c == '\\') node.text += '\\';
+      node.text += c;
+    }
+    x_nodes.push_back(std::move(node));
+  }
+  return found->second;
+}
+
+uint32_t RegionTracker::intern_path(Store& store, uint32_t node) {
+  PathNode& n = x_nodes[node];
+  n.string_id = store.strings().intern(n.text);
+  n.generation = x_generation;
+  return n.string_id;
+}
+
+void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open) {
+  rows::regions row;
+  row.start = r.start;
+  row.end = end;
+  row.task = r.task;
+  row.flops = r.metadata ? r.metadata->flops : std::nan("");
+  row.bytes = r.metadata ? r.metadata->bytes : std::nan("");
+  row.name = store.strings().intern(region_name(r.name));
+  row.path = path_id(store, r.node);
+  row.metadata = r.metadata ? store.strings().intern(r.metadata->json) : 0;
+  row.instance = r.instance;
+  row.parent = r.parent;
+  row.thread = tid;
+  row.depth = r.depth;
+  row.is_open = is_open;
+  store.append(row);
+}
+
+void RegionTracker::write_open_regions(Store& store, int64_t now) {
+  for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
+    const uint32_t tid = thread_slot(slot).tid.load(std::memory_order_relaxed);
+    for (const auto& [task, stack] : x_threads[slot].stacks)
+      for (const OpenRegion& r : stack) write_row(store, r, tid, now, true);
+  }
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,89 @@
+// The decoder's picture of every thread's open regions, rebuilt from the event rings.
+//
+// A region belongs to (thread, task). A launch gets the innermost region of its task; else of the thread's
+// outermost code (regions opened around an event loop). A thread that works for another one inherits: a
+// thread that never opened a region itself, and torch's autograd threads (by their name, pt_autograd_*) even
+// if they did, get the innermost region of the only other thread that has one open. Decoder thread only.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collect/correlation_map.h"
+#include "collect/thread_slots.h"
+#include "store/store.h"
+
+namespace cuptiprof {
+
+class RegionTracker {
+ public:
+  RegionTracker(CorrelationMap& calls, Losses& losses) : x_calls(calls), x_losses(losses) {
+    x_nodes.push_back({});
+  }
+  ~RegionTracker();
+
+  // Takes all events out of all rings, in time order across threads; region rows go to `store`.
+  void drain(Store& store);
+  // Rows for regions that are still open, marked is_open, with `now` as their end.
+  void write_open_regions(Store& store, int64_t now);
+
+  // String ID in `store` of the path of a CallSite's region node.
+  uint32_t path_id(Store& store, uint32_t node) {
+    if (node == 0) return 0;
+    const PathNode& n = x_nodes[node];
+    return n.generation == x_generation ? n.string_id : intern_path(store, node);
+  }
+  const std::string& path_text(uint32_t node) const { return x_nodes[node].text; }
+  // A new store has its own strings.
+  void forget_string_ids() { ++x_generation; }
+
+ private:
+  struct PathNode {
+    std::string
+        text;  // names from the outermost joined by '/', "/" and "\" within a name written "\/" and "\\"
+    uint32_t string_id = 0;
+    uint64_t generation = 0;
+  };
+  struct OpenRegion {
+    uint32_t name;
+    uint32_t node;
+    uint32_t instance;
+    uint32_t parent;
+    uint16_t depth;
+    int64_t start;
+    uint64_t task;
+    RegionMetadata* metadata;
+  };
+  using Stack = std::vector<OpenRegion>;
+  struct ThreadState {
+    std::unordered_map<uint64_t, Stack> stacks;  // by task; empty ones are erased, except the outermost (0)
+    size_t open = 0;
+    uint32_t claims = 0;  // of the slot when is_worker was found out
+    bool is_worker = false;
+    std::vector<Event> pending;
+    size_t at = 0;
+  };
+
+  void apply(Store& store, uint32_t slot, const Event& e);
+  void enter(uint32_t slot, const Event& e);
+  void exit(Store& store, uint32_t slot, const Event& e);
+  const OpenRegion* innermost(uint32_t slot, uint64_t task) const;
+  const OpenRegion* inherited() const;
+  void meet(uint32_t slot);
+  uint32_t intern_path(Store& store, uint32_t node);
+  uint32_t child_node(uint32_t parent, uint32_t name);
+  void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);
+
+  CorrelationMap& x_calls;
+  Losses& x_losses;
+  std::vector<ThreadState> x_threads;
+  std::vector<PathNode> x_nodes;
+  std::unordered_map<uint64_t, uint32_t> x_children;  // parent node << 32 | name -> node
+  uint32_t x_instances = 0;
+  size_t x_threads_open = 0;  // threads with an open region, workers not counted
+  uint64_t x_generation = 1;
+};
+
+}  // namespace cuptiprof

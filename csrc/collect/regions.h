@@ -1,0 +1,65 @@
+// The hot path of a region: two events in the calling thread's ring.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "collect/thread_slots.h"
+#include "store/losses.h"
+
+namespace cuptiprof {
+
+// What the user said about one entry of a region, beyond its name.
+struct RegionMetadata {
+  double flops;      // NaN: not given
+  double bytes;      // NaN: not given
+  std::string json;  // the other keywords; empty: none
+};
+
+// True while a session runs and wants regions.
+inline std::atomic<bool> g_regions_on{false};
+inline std::atomic<uint64_t> g_region_overflow{0};
+
+// Name -> process-wide ID; the same text gives the same ID. Thread-safe. After kMaxRegionNames distinct names
+// the rest share the ID of "(other)": names that change with every step would otherwise grow without bound.
+inline constexpr uint32_t kMaxRegionNames = 1 << 20;
+uint32_t region_name_id(std::string_view name);
+std::string region_name(uint32_t id);
+
+// Wakes the decoder; async-signal-safe, never blocks.
+void wake_decoder() noexcept;
+
+// Takes ownership of metadata. False: not recorded (no session, or the ring is full, which is counted); then
+// the matching exit must not be recorded either.
+inline bool enter_region(uint32_t name, RegionMetadata* metadata, uint64_t task) noexcept {
+  if (!g_regions_on.load(std::memory_order_relaxed)) {
+    delete metadata;
+    return false;
+  }
+  ThreadSlot* slot = this_thread_slot();
+  if (!slot ||
+      !slot->ring.push({now_ns(), task, metadata, name, EventKind::kEnter}, slot->open_regions + 1)) {
+    delete metadata;
+    count(g_region_overflow);
+    return false;
+  }
+  ++slot->open_regions;
+  slot->ever_entered.store(true, std::memory_order_relaxed);
+  if (slot->ring.pushed() >= slot->next_wake) {
+    slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
+    wake_decoder();
+  }
+  return true;
+}
+
+// Room for this event was reserved by enter_region, so it cannot fail on the thread that entered.
+inline void exit_region(uint32_t name, uint64_t task) noexcept {
+  ThreadSlot* slot = this_thread_slot();
+  if (!slot) return;
+  if (!slot->ring.push({now_ns(), task, nullptr, name, EventKind::kExit})) count(g_region_overflow);
+  if (slot->open_regions > 0) --slot->open_regions;
+}
+
+}  // namespace cuptiprof

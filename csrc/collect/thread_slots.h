@@ -1,0 +1,72 @@
+// One slot per thread that opens a region or launches GPU work: its event ring and its launch counters.
+//
+// Slots are process-wide and reused; the memory for all rings is reserved once (address space, not memory),
+// so that a CUPTI callback can claim a slot without allocating.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "base/spsc_ring.h"
+
+namespace cuptiprof {
+
+enum class EventKind : uint32_t {
+  kEnter,     // id = region name, metadata = owned pointer or null
+  kExit,      // id = region name
+  kLaunch,    // id = correlation ID of a call that gives the GPU work
+  kCaptured,  // id = correlation ID of a launch that only became a graph node
+};
+
+struct RegionMetadata;
+
+struct Event {
+  int64_t time;              // run clock
+  uint64_t task;             // running contextvars.Context; 0: the thread's outermost
+  RegionMetadata* metadata;  // kEnter: freed by whoever takes the event out
+  uint32_t id;
+  EventKind kind;
+};
+static_assert(sizeof(Event) == 32);
+
+struct ThreadSlot {
+  SpscRing<Event> ring;
+  // Written by the owning thread only.
+  uint32_t open_regions = 0;  // entered with an event and not yet left: so many slots stay reserved for exits
+  uint32_t nodes_created = 0;         // graph nodes created since the running call was entered
+  uint64_t next_wake = 0;             // ring position at which the decoder is woken next
+  std::atomic<uint64_t> launches{0};  // kernel launches that execute (not captured into a graph)
+  std::atomic<uint32_t> tid{0};       // thread ID to show
+  std::atomic<uint32_t> system_tid{0};
+  std::atomic<uint32_t> claims{0};  // how often the slot was given to a thread
+  // 0 free, 1 in use, 2 thread ended (the decoder empties the ring, then frees the slot)
+  std::atomic<uint32_t> state{0};
+  std::atomic<bool> ever_entered{false};  // opened a region itself in this session
+};
+
+inline constexpr uint32_t kRingEvents = 32768;  // 1 MiB a thread, touched as far as used
+inline constexpr uint32_t kMaxThreads = 1024;
+
+// Reserves the rings; called before the first session starts. Throws Error when the address range cannot be
+// had.
+void reserve_thread_slots();
+
+// The calling thread's slot, claimed at the first call; null when all are taken (events are then lost and
+// counted).
+ThreadSlot* this_thread_slot() noexcept;
+ThreadSlot& thread_slot(uint32_t index) noexcept;
+// One past the highest slot ever used.
+uint32_t thread_slot_count() noexcept;
+
+// Consumer side: a slot whose thread ended and whose ring is empty may serve another thread.
+void recycle_slot(ThreadSlot& slot) noexcept;
+
+// The ID under which the calling thread appears in results, instead of its system thread ID (a replay uses
+// the recorded ones). 0: back to its own.
+void set_thread_id(uint32_t tid) noexcept;
+
+// Identity of the running asyncio task or contextvars.Context on the calling thread; set by the bindings. May
+// be called without the GIL, in a CUPTI callback.
+using TaskKey = uint64_t (*)();
+inline std::atomic<TaskKey> g_task_key{nullptr};
+
+}  // namespace cuptiprof

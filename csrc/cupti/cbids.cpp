@@ -1,0 +1,35 @@
+#include "cupti/cbids.h"
+
+#include <cctype>
+
+namespace cuptiprof {
+
+std::span<const CUpti_CallbackId> driver_gpu_work_cbids() {
+  static constexpr CUpti_CallbackId ids[] = {
+#define CP_LAUNCH(name) CUPTI_DRIVER_TRACE_CBID_##name,
+#define CP_WORK(name) CUPTI_DRIVER_TRACE_CBID_##name,
+#include "cupti/cbids.def"
+#undef CP_LAUNCH
+#undef CP_WORK
+  };
+  return ids;
+}
+
+std::string_view base_name(std::string_view name) {
+  auto strip_stream_mode = [&name] {
+    for (const std::string_view suffix : {"_ptsz", "_ptds"})
+      if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  };
+  strip_stream_mode();
+  // One version only: cudaStreamGetCaptureInfo_v2_v11030 is the function cudaStreamGetCaptureInfo_v2.
+  const size_t v = name.rfind("_v");
+  if (v != std::string_view::npos && v + 2 < name.size()) {
+    bool digits = true;
+    for (const char c : name.substr(v + 2)) digits = digits && std::isdigit(static_cast<unsigned char>(c));
+    if (digits) name = name.substr(0, v);
+  }
+  strip_stream_mode();
+  return name;
+}
+
+}  // namespace cuptiprof

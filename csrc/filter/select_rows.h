@@ -1,0 +1,28 @@
+// A filter over finished columns: Result.filter() and the selection at the end of a session.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "filter/kernel_filter.h"
+
+namespace cuptiprof {
+
+// Columns of one kernels table. Optional ones may be empty: 0, no region, row order.
+struct LaunchColumns {
+  size_t rows = 0;
+  std::span<const uint32_t> name, region;  // codes into names and regions
+  std::span<const uint32_t> device, context, stream, thread;
+  std::span<const uint32_t> config;  // rows of configs
+  std::span<const uint32_t> order;   // correlation IDs: rows are judged in ascending order, ties in row order
+  std::span<const LaunchView> configs;   // only grid, block and shared_memory are read
+  std::span<const std::string> names;    // by code; only used codes are looked at
+  std::span<const std::string> regions;  // region paths by code
+};
+
+// Sets mask[i] to 1 for each selected row, else 0. Codes must be within their lists (checked by the caller).
+// Returns the number of launches that were refused because the counters were full (FilterState::overflowed).
+uint64_t select_rows(const KernelFilter& filter, const LaunchColumns& columns, std::span<uint8_t> mask);
+
+}  // namespace cuptiprof

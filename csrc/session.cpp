@@ -1,0 +1,197 @@
+#include "session.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collect/regions.h"
+#include "cupti/api.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr size_t kMinBudget = 4u << 20;
+constexpr size_t kDefaultBuffer = 256u << 10;
+constexpr size_t kMinBuffer = 4u << 10;
+
+std::mutex g_mutex;    // guards g_holder
+std::string g_holder;  // label of the session that runs; empty: none
+
+std::string megabytes(size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
+// A forked child has no decoder thread and must not touch CUDA: regions and callbacks go quiet there.
+void quiet_in_child() { g_regions_on.store(false); }
+
+}  // namespace
+
+Session::Session(SessionOptions options) : x_options(std::move(options)) {
+  static const int registered = pthread_atfork(nullptr, nullptr, &quiet_in_child);
+  static_cast<void>(registered);
+  SessionOptions& o = x_options;
+  if (o.budget_bytes < kMinBudget)
+    throw Error(ErrorKind::kBudget, "budget too small: " + std::to_string(o.budget_bytes) + " bytes",
+                "give at least " + megabytes(kMinBudget) + ", for example budget=\"64 MB\"");
+  if (o.buffer_bytes == 0) o.buffer_bytes = kDefaultBuffer;
+  if (o.buffer_bytes < kMinBuffer || o.buffer_bytes % 8 != 0)
+    throw Error(ErrorKind::kBudget, "buffer_size must be a multiple of 8 and at least 4096 bytes",
+                "try \"256 KB\"");
+  if (o.buffer_count == 0) o.buffer_count = std::clamp<size_t>(o.budget_bytes / 8 / o.buffer_bytes, 4, 1024);
+  const size_t fixed = o.buffer_bytes * o.buffer_count + o.budget_bytes / 16;
+  if (fixed + (1u << 20) > o.budget_bytes)
+    throw Error(ErrorKind::kBudget,
+                std::to_string(o.buffer_count) + " buffers of " + std::to_string(o.buffer_bytes) +
+                    " bytes leave no room for tables in a budget of " + megabytes(o.budget_bytes),
+                "give a larger budget= or fewer, smaller buffers");
+  x_table_bytes = o.budget_bytes - fixed;
+}
+
+Session::~Session() {
+  if (x_pid != 0 && x_pid != getpid()) {
+    // A forked child: the thread that the decoder would join does not exist here.
+    static_cast<void>(x_decoder.release());
+    return;
+  }
+  if (x_state != State::kIdle && x_state != State::kStopped) {
+    try {
+      stop();
+    } catch (...) {
+    }
+  }
+}
+
+void Session::require(bool ok, const char* call) const {
+  refuse_in_child();
+  if (!ok)
+    throw Error(ErrorKind::kSession, std::string(call) + " while the session is " + state(),
+                x_state == State::kIdle      ? "call start() first"
+                : x_state == State::kStopped ? "make a new profile(); a stopped one cannot go on"
+                                             : "");
+}
+
+void Session::refuse_in_child() const {
+  if (x_pid != 0 && x_pid != getpid())
+    throw Error(ErrorKind::kSession, "this session belongs to the process that forked this one",
+                "start a session of its own in the child, after it has initialised CUDA itself");
+}
+
+const char* Session::state() const {
+  switch (x_state) {
+    case State::kIdle:
+      return "idle";
+    case State::kArmed:
+      return "armed";
+    case State::kRunning:
+      return x_options.activity.profiler_calls && !Activity::instance().window_open() ? "armed" : "running";
+    case State::kPaused:
+      return "paused";
+    case State::kStopped:
+      return "stopped";
+  }
+  return "";
+}
+
+void Session::start(bool armed) {
+  require(x_state == State::kIdle, "start()");
+  {
+    const std::lock_guard lock(g_mutex);
+    if (!g_holder.empty())
+      throw Error(ErrorKind::kSession, "another cuptiprof session is running: " + g_holder,
+                  "stop it first; one process can have one session at a time");
+    g_holder = x_options.label.empty() ? "(unnamed)" : x_options.label;
+    x_current = true;
+  }
+  x_pid = getpid();
+  Activity& activity = Activity::instance();
+  try {
+    activity.pool().configure(x_options.buffer_bytes, x_options.buffer_count);
+    activity.attach(x_options.api, x_options.activity);
+    Decoder::Options d;
+    d.keep = x_options.keep;
+    d.table_bytes = x_table_bytes;
+    d.correlation_bytes = x_options.budget_bytes / 16;
+    d.filter = x_options.filter;
+    x_decoder = std::make_unique<Decoder>(*x_options.api, activity.pool(), activity.losses(), std::move(d));
+    x_state = State::kArmed;
+    if (!armed) resume();
+  } catch (...) {
+    activity.detach();
+    x_decoder.reset();
+    x_state = State::kIdle;
+    x_pid = 0;
+    const std::lock_guard lock(g_mutex);
+    g_holder.clear();
+    x_current = false;
+    throw;
+  }
+}
+
+void Session::resume() {
+  require(x_state == State::kArmed || x_state == State::kPaused, "resume()");
+  if (!x_options.activity.profiler_calls) Activity::instance().enable();
+  x_state = State::kRunning;
+}
+
+void Session::pause() {
+  require(x_state == State::kRunning, "pause()");
+  Activity::instance().disable();
+  x_state = State::kPaused;
+}
+
+std::shared_ptr<Store> Session::take() {
+  require(x_state == State::kRunning || x_state == State::kPaused, "take()");
+  Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
+  return x_decoder->take(now_ns());
+}
+
+void Session::discard() {
+  require(x_state == State::kRunning || x_state == State::kPaused, "discard()");
+  Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
+  x_decoder->discard();
+}
+
+std::shared_ptr<Store> Session::stop() {
+  require(x_state != State::kIdle && x_state != State::kStopped, "stop()");
+  Activity& activity = Activity::instance();
+  const int64_t end = now_ns();
+  activity.disable();
+  try {
+    activity.complete(*x_decoder, x_options.drain_timeout_ms);
+  } catch (const Error&) {
+    // The flush failed: what reached us is kept, what did not shows up as unreconciled launches.
+  }
+  activity.detach();
+  auto rest = x_decoder->take(end);
+  x_final = counts();
+  x_decoder->finish();
+  x_state = State::kStopped;
+  const std::lock_guard lock(g_mutex);
+  g_holder.clear();
+  x_current = false;
+  return rest;
+}
+
+std::shared_ptr<Store> Session::next_segment(int timeout_ms) {
+  return x_decoder ? x_decoder->next_segment(timeout_ms) : nullptr;
+}
+
+SessionCounts Session::counts() const {
+  if (!x_decoder || x_state == State::kStopped) return x_final;
+  const Activity& activity = Activity::instance();
+  return {activity.launches(), x_decoder->kernels_received(), activity.kernels_lost_in_pool(),
+          x_decoder->live_bytes()};
+}
+
+std::vector<std::pair<std::string, uint64_t>> Session::losses() const {
+  std::vector<std::pair<std::string, uint64_t>> out;
+  const Losses& l = Activity::instance().losses();
+#define CP_LOSS(name, doc) out.emplace_back(#name, l.name.load());
+  CP_LOSSES(CP_LOSS)
+#undef CP_LOSS
+  return out;
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,77 @@
+// One profiling session: idle -> armed -> running <-> paused -> stopped. At most one in a process at a time.
+//
+// armed: attached to CUPTI, nothing switched on (waiting for cudaProfilerStart, or for the first active
+// step). Control calls are made without the GIL and may block; they are not thread-safe against each other
+// (the Python side serialises them).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collect/activity.h"
+#include "collect/decoder.h"
+#include "store/store.h"
+
+namespace cuptiprof {
+
+struct SessionOptions {
+  std::shared_ptr<const Api> api;
+  ActivityOptions activity;
+  Keep keep = Keep::kLatest;
+  size_t budget_bytes =
+      256u << 20;           // everything the session keeps: buffers, tables, strings, the correlation map
+  size_t buffer_bytes = 0;  // one activity buffer; 0: 256 KiB
+  size_t buffer_count = 0;  // 0: an eighth of the budget's worth
+  std::shared_ptr<const KernelFilter> filter;
+  std::string label;  // who started it, for the error that a second session gets
+  int drain_timeout_ms = 1000;
+};
+
+struct SessionCounts {
+  uint64_t launches = 0;              // kernel launches seen
+  uint64_t kernels_received = 0;      // kernel records that reached the decoder
+  uint64_t kernels_lost_in_pool = 0;  // of losses.pool_exhausted
+  size_t live_bytes = 0;
+};
+
+class Session {
+ public:
+  explicit Session(SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Attaches; collects at once unless `armed`. Throws Error with nothing left behind.
+  void start(bool armed);
+  void pause();
+  void resume();
+  // Completes what was launched so far and hands it over; the session goes on.
+  std::shared_ptr<Store> take();
+  // Completes what was launched so far and throws it away (a warm-up).
+  void discard();
+  // Everything off; the rest of the data. Safe to call once, in any state but idle.
+  std::shared_ptr<Store> stop();
+
+  std::shared_ptr<Store> next_segment(int timeout_ms);
+  SessionCounts counts() const;
+  std::vector<std::pair<std::string, uint64_t>> losses() const;
+  const char* state() const;
+
+ private:
+  enum class State { kIdle, kArmed, kRunning, kPaused, kStopped };
+  void require(bool ok, const char* call) const;
+  void refuse_in_child() const;
+
+  SessionOptions x_options;
+  State x_state = State::kIdle;
+  int x_pid = 0;
+  size_t x_table_bytes = 0;
+  std::unique_ptr<Decoder> x_decoder;
+  SessionCounts x_final;
+  bool x_current = false;  // holds the process-wide place
+};
+
+}  // namespace cuptiprof

@@ -1,0 +1,46 @@
+// The control side of the stand-in (cuptisim.h).
+#include <algorithm>
+#include <cstring>
+
+#include "machine.h"
+
+using namespace sim;
+
+SIM_EXPORT int cuptisim_reset(const cuptisim_config* config) {
+  if (!config || config->size != sizeof(cuptisim_config)) return CUDA_ERROR_INVALID_VALUE;
+  if (subscribed() || activity_in_use()) return CUDA_ERROR_ALREADY_MAPPED;
+  Machine::get().clear_faults();
+  Machine::get().reset(*config);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT uint64_t cuptisim_now() { return Machine::get().now(); }
+
+SIM_EXPORT void cuptisim_advance(uint64_t at) { Machine::get().advance(at); }
+
+SIM_EXPORT void cuptisim_set_thread(uint32_t tid) { set_this_thread_id(tid); }
+
+SIM_EXPORT int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c) {
+  if (fault < CUPTISIM_FAULT_FAIL_CALL || fault > CUPTISIM_FAULT_SLOW_WORKER) return CUDA_ERROR_INVALID_VALUE;
+  Machine::get().inject(fault, name, a, b, c);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT void cuptisim_clear_faults() { Machine::get().clear_faults(); }
+
+SIM_EXPORT void cuptisim_get_truth(cuptisim_truth* out) {
+  if (!out || out->size != sizeof(cuptisim_truth)) return;
+  const auto& t = Machine::get().truth;
+  out->buffers_outstanding = buffers_outstanding();
+  out->api_calls = t.api_calls;
+  out->kernels = t.kernels;
+  out->memcpys = t.memcpys;
+  out->memsets = t.memsets;
+  out->records_written = t.records_written;
+  out->kernel_records_written = t.kernel_records_written;
+  out->records_dropped = t.records_dropped;
+  out->kernel_records_dropped = t.kernel_records_dropped;
+  out->buffers_requested = t.buffers_requested;
+  out->buffers_completed = t.buffers_completed;
+  out->callbacks = t.callbacks;
+}

@@ -1,0 +1,36 @@
+// Every way to lose data has a counter here. Names are public: result.losses uses them.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace cuptiprof {
+
+#define CP_LOSSES(X)                                                                                 \
+  X(pool_exhausted, "records CUPTI wrote to a discard buffer because every buffer was in use")       \
+  X(cupti_dropped, "records CUPTI itself dropped for want of a buffer")                              \
+  X(invalid_timestamps, "records whose start or end is 0 or that end before they start")             \
+  X(budget_evicted, "rows left out or evicted to stay within the byte budget")                       \
+  X(filter_rejected, "rows that the kernel filter did not select (not a loss)")                      \
+  X(orphan_correlations, "records whose launch was not seen, so that region and thread are unknown") \
+  X(region_overflow, "region or launch events lost because a thread's ring was full")                \
+  X(spill_dropped, "rows lost because the disk did not keep up or failed")                           \
+  X(unknown_records, "records of a kind this version does not know")                                 \
+  X(unreconciled_launches, "kernel launches seen for which no record came")
+
+// Written by the decoder thread and, for a few, by CUPTI's threads; read by anyone.
+struct Losses {
+#define CP_LOSS(name, doc) std::atomic<uint64_t> name{0};
+  CP_LOSSES(CP_LOSS)
+#undef CP_LOSS
+  void reset() noexcept {
+#define CP_LOSS(name, doc) name.store(0, std::memory_order_relaxed);
+    CP_LOSSES(CP_LOSS)
+#undef CP_LOSS
+  }
+};
+
+inline void count(std::atomic<uint64_t>& counter, uint64_t n = 1) noexcept {
+  counter.fetch_add(n, std::memory_order_relaxed);
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,102 @@
+#include "store/store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+namespace cuptiprof {
+namespace {
+
+// Hashing and comparing bytes needs structs without uninitialised padding: the fields are copied into a
+// packed key.
+constexpr size_t kConfigBytes = [] {
+  size_t n = 0;
+#define CP_TABLE(table, time, doc)
+#define CP_COLUMN(table, name, type, unit, doc) \
+  if (std::string_view(#table) == "launch_configs") n += sizeof(column_types::type);
+#include "store/schema.def"
+#undef CP_TABLE
+#undef CP_COLUMN
+  return n;
+}();
+
+struct PackedConfig {
+  explicit PackedConfig(const rows::launch_configs& c) {
+    char* at = bytes;
+    auto put = [&at](const auto& field) {
+      std::memcpy(at, &field, sizeof field);
+      at += sizeof field;
+    };
+    put(c.grid_x), put(c.grid_y), put(c.grid_z), put(c.block_x), put(c.block_y), put(c.block_z);
+    put(c.cluster_x), put(c.cluster_y), put(c.cluster_z), put(c.cluster_scheduling_policy);
+    put(c.max_potential_cluster_size), put(c.max_active_clusters), put(c.registers_per_thread);
+    put(c.static_shared_memory), put(c.dynamic_shared_memory), put(c.shared_memory_executed);
+    put(c.local_memory_per_thread), put(c.local_memory_total), put(c.cache_config),
+        put(c.shared_memory_config);
+    put(c.shared_memory_carveout), put(c.shmem_limit_config), put(c.partitioned_global_cache),
+        put(c.launch_type);
+    put(c.device_launched);
+    filled = static_cast<size_t>(at - bytes);
+  }
+  std::string_view view() const { return {bytes, filled}; }
+  char bytes[kConfigBytes];
+  size_t filled;
+};
+
+}  // namespace
+
+size_t Store::ConfigHash::operator()(const rows::launch_configs& c) const noexcept {
+  return std::hash<std::string_view>{}(PackedConfig(c).view());
+}
+
+bool Store::ConfigEqual::operator()(const rows::launch_configs& a,
+                                    const rows::launch_configs& b) const noexcept {
+  return PackedConfig(a).view() == PackedConfig(b).view();
+}
+
+Store::Store(Keep keep, size_t budget_bytes, Losses& losses, std::shared_ptr<PageWarmer> warmer)
+    : x_keep(keep), x_budget(budget_bytes), x_losses(losses), x_warmer(std::move(warmer)) {
+  for (size_t t = 0; t < kTableCount; ++t) {
+    const TableSpec& spec = table_spec(static_cast<TableId>(t));
+    x_tables[t] = std::make_unique<Table>(spec, budget_bytes / spec.dense_row_bytes() + 1, x_warmer.get());
+  }
+}
+
+uint32_t Store::config_id(const rows::launch_configs& config) {
+  const auto found = x_configs.find(config);
+  if (found != x_configs.end()) return found->second;
+  const auto id = static_cast<uint32_t>(table(TableId::launch_configs).rows());
+  // Configurations are never evicted: rows that stay refer to them by index.
+  if (!append(config)) return 0;
+  x_configs.emplace(config, id);
+  return id;
+}
+
+bool Store::make_room(size_t bytes) {
+  if (x_keep != Keep::kLatest) return false;
+  while (x_row_bytes_used + x_strings.bytes() + bytes > x_budget)
+    if (!evict_oldest()) return false;
+  return true;
+}
+
+bool Store::evict_oldest() {
+  Table* oldest = nullptr;
+  int64_t oldest_time = std::numeric_limits<int64_t>::max();
+  for (auto& t : x_tables) {
+    if (t->spec().time_column < 0 || t->rows() == 0) continue;
+    const int64_t time = t->oldest_time();
+    if (time < oldest_time) oldest_time = time, oldest = t.get();
+  }
+  if (!oldest) return false;
+  // A sixty-fourth of the budget at a time: rare enough to be cheap, small enough to keep nearly all of the
+  // budget used.
+  const size_t batch = std::max<size_t>(x_budget / 64 / oldest->row_bytes(), 1);
+  const size_t n = std::min(batch, oldest->rows());
+  oldest->evict(n);
+  x_row_bytes_used -= n * oldest->row_bytes();
+  count(x_losses.budget_evicted, n);
+  return true;
+}
+
+}  // namespace cuptiprof

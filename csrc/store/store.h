@@ -1,0 +1,140 @@
+// The tables of one result under one byte budget, with their strings and launch configurations.
+// Written by one thread (the decoder); read by others only after it was handed over.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/intern.h"
+#include "store/losses.h"
+#include "store/page_warmer.h"
+#include "store/rows.h"
+#include "store/table.h"
+
+namespace cuptiprof {
+
+enum class Keep : uint8_t { kFirst, kLatest, kSpill };
+
+class Store {
+ public:
+  // warmer: may be null; kept alive by the store.
+  Store(Keep keep, size_t budget_bytes, Losses& losses, std::shared_ptr<PageWarmer> warmer = nullptr);
+
+  StringTable& strings() { return x_strings; }
+  Table& table(TableId id) { return *x_tables[static_cast<size_t>(id)]; }
+
+  // Appends one row. False: the budget (or the machine) had no room and the row was counted as lost.
+  template <typename Row>
+  bool append(const Row& row);
+
+  // Index into launch_configs of this configuration.
+  uint32_t config_id(const rows::launch_configs& config);
+
+  // Every kernel name that came, selected or not: for "no kernel matched; the nearest names were".
+  void note_kernel_name(uint32_t id) {
+    if (x_is_kernel_name.size() <= id) x_is_kernel_name.resize(id + 1024, false);
+    x_is_kernel_name[id] = true;
+  }
+  bool is_kernel_name(uint32_t id) const { return id < x_is_kernel_name.size() && x_is_kernel_name[id]; }
+
+  size_t used_bytes() const { return x_row_bytes_used + x_strings.bytes(); }
+  size_t budget_bytes() const { return x_budget; }
+  // keep="spill": nearly full, time to write it out.
+  bool wants_spill() const { return x_keep == Keep::kSpill && used_bytes() > x_budget / 4 * 3; }
+
+ private:
+  bool make_room(size_t bytes);
+  bool evict_oldest();
+
+  struct ConfigHash {
+    size_t operator()(const rows::launch_configs& c) const noexcept;
+  };
+  struct ConfigEqual {
+    bool operator()(const rows::launch_configs& a, const rows::launch_configs& b) const noexcept;
+  };
+
+  Keep x_keep;
+  size_t x_budget;
+  size_t x_row_bytes_used = 0;
+  Losses& x_losses;
+  std::shared_ptr<PageWarmer> x_warmer;  // before the tables: they use it to the end
+  StringTable x_strings;
+  std::vector<bool> x_is_kernel_name;
+  std::array<std::unique_ptr<Table>, kTableCount> x_tables;
+  std::unordered_map<rows::launch_configs, uint32_t, ConfigHash, ConfigEqual> x_configs;
+};
+
+namespace detail {
+
+template <typename T>
+inline void put(Table& t, size_t c, size_t row, T value) {
+  reinterpret_cast<T*>(t.base(c))[row] = value;
+}
+
+// One overload a table. write_dense stores the dense columns and returns the sparse values or-ed together;
+// write_sparse stores the sparse ones, and returns the bytes that columns used for the first time now take.
+struct Writers {
+  static uint64_t begin(Table&, size_t) {
+    uint64_t any = 0;
+#define CP_TABLE(table, time, doc)                                                                  \
+  return any;                                                                                       \
+  }                                                                                                 \
+  [[gnu::always_inline]] static uint64_t write_dense(Table& out, size_t at, const rows::table& r) { \
+    uint64_t any = 0;                                                                               \
+    size_t c = 0;                                                                                   \
+    static_cast<void>(c);
+#define CP_COLUMN(table, name, type, unit, doc) put<column_types::type>(out, c++, at, r.name);
+#define CP_SPARSE(table, name, type, unit, doc) any |= static_cast<uint64_t>(r.name), ++c;
+#include "store/schema.def"
+#undef CP_TABLE
+#undef CP_COLUMN
+#undef CP_SPARSE
+    return any;
+  }
+
+  static size_t begin_sparse(Table&, size_t) {
+    size_t more = 0;
+#define CP_TABLE(table, time, doc)                                          \
+  return more;                                                              \
+  }                                                                         \
+  static size_t write_sparse(Table& out, size_t at, const rows::table& r) { \
+    size_t more = 0, c = 0;                                                 \
+    static_cast<void>(at), static_cast<void>(out), static_cast<void>(r), static_cast<void>(c);
+#define CP_COLUMN(table, name, type, unit, doc) ++c;
+#define CP_SPARSE(table, name, type, unit, doc)                   \
+  if (r.name != 0 && !out.in_use(c)) more += out.use(c);          \
+  if (out.in_use(c)) put<column_types::type>(out, c, at, r.name); \
+  ++c;
+#include "store/schema.def"
+#undef CP_TABLE
+#undef CP_COLUMN
+#undef CP_SPARSE
+    return more;
+  }
+};
+
+}  // namespace detail
+
+template <typename Row>
+[[gnu::always_inline]] inline bool Store::append(const Row& row) {
+  Table& t = table(Row::kId);
+  if (used_bytes() + t.row_bytes() > x_budget && !make_room(t.row_bytes())) [[unlikely]] {
+    count(x_keep == Keep::kSpill ? x_losses.spill_dropped : x_losses.budget_evicted);
+    return false;
+  }
+  size_t at;
+  try {
+    at = t.append_row();
+  } catch (const std::bad_alloc&) {
+    count(x_losses.budget_evicted);
+    return false;
+  }
+  x_row_bytes_used += t.row_bytes();
+  const uint64_t sparse = detail::Writers::write_dense(t, at, row);
+  if (sparse != 0 || t.any_sparse_in_use()) x_row_bytes_used += detail::Writers::write_sparse(t, at, row);
+  return true;
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,82 @@
+// One table: each column a window that slides over a reserved range of addresses.
+//
+// Rows are appended at the head and evicted at the tail. Memory behind the tail goes back to the kernel; when
+// the head reaches the end of the range the live rows move to its front. So a column is always one contiguous
+// array, which NumPy and Arrow view without a copy, and a table that grows or rolls never reallocates.
+//
+// A sparse column is not written until its first value other than 0: untouched memory of the range reads as 0
+// and costs nothing.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "store/schema.h"
+
+namespace cuptiprof {
+
+class PageWarmer;
+
+class Table {
+ public:
+  // warmer: may be null; must outlive the table.
+  Table(const TableSpec& spec, size_t max_live_rows, PageWarmer* warmer);
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  const TableSpec& spec() const { return x_spec; }
+  size_t rows() const { return x_head - x_tail; }
+  // Memory a row takes: dense columns and the sparse ones in use.
+  size_t row_bytes() const { return x_row_bytes; }
+  bool in_use(size_t c) const { return x_in_use[c] != 0; }
+  bool any_sparse_in_use() const { return x_sparse_in_use != 0; }
+  // A sparse column gets its first value; returns the bytes that its rows take from now on.
+  size_t use(size_t c);
+
+  // First live value of a column; valid until the next append or evict.
+  const char* column(size_t c) const { return x_base ? x_columns[c] + x_tail * x_widths[c] : nullptr; }
+
+  // Room for one more row at head; the caller writes every column through slot(c). Throws std::bad_alloc when
+  // the address range cannot be had (the decoder counts the row as lost).
+  size_t append_row() {
+    if (x_head == x_next_stop) [[unlikely]]
+      make_space();
+    return x_head++;
+  }
+  char* base(size_t c) { return x_columns[c]; }
+
+  // Drops the oldest n rows and gives their memory back.
+  void evict(size_t n);
+  // Keeps the rows whose flag is not 0 (flags: one byte a live row), in order.
+  void compact(const uint8_t* flags);
+  // Time of the oldest row; only for tables with a time column and at least one row.
+  int64_t oldest_time() const;
+
+ private:
+  void make_space();
+  void move_to_front();
+  void warm_ahead();
+  void reserve();
+  void release_front();
+
+  const TableSpec& x_spec;
+  PageWarmer* x_warmer;
+  size_t x_row_bytes;
+  size_t x_max_live_rows;
+  size_t x_capacity = 0;  // rows in the reserved range; 0: not reserved yet
+  size_t x_head = 0;
+  size_t x_next_stop =
+      0;  // row at which make_space() is due: the end of the range, or time to warm the next stretch
+  size_t x_warmed = 0;  // rows up to here were asked for
+  size_t x_tail = 0;
+  char* x_base = nullptr;
+  size_t x_range_bytes = 0;
+  std::vector<char*> x_columns;
+  std::vector<size_t> x_widths;
+  std::vector<uint8_t> x_in_use;
+  size_t x_sparse_in_use = 0;
+  std::vector<size_t> x_released;  // bytes of each column already given back
+};
+
+}  // namespace cuptiprof

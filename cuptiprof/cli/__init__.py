@@ -1,0 +1,72 @@
+"""The command line: ``cuptiprof demo | run | report | export | doctor``. One file a command."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from cuptiprof.cli import demo, doctor, export, report, run
+from cuptiprof.errors import CuptiprofError
+from cuptiprof.version import __version__
+
+COMMANDS = {"demo": demo, "run": run, "report": report, "export": export, "doctor": doctor}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with the nearest known option in its complaint."""
+
+    def error(self, message: str) -> NoReturn:
+        known = list(self._option_string_actions)
+        for word in message.split():
+            if word.startswith("-") and word not in known:
+                near = difflib.get_close_matches(word.split("=")[0], known, 1)
+                if near:
+                    message += f" (did you mean {near[0]}?)"
+                break
+        self.exit(2, f"{self.prog}: error: {message}\nTry '{self.prog} --help'.\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = Parser(
+        prog="cuptiprof",
+        description="The GPU profiler that lives inside your Python process.",
+        epilog="examples:\n  cuptiprof demo\n  cuptiprof run train.py --epochs 1\n  cuptiprof report run.cuptiprof --view regions",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"cuptiprof {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    for name, module in COMMANDS.items():
+        doc = (module.__doc__ or "").strip()
+        sub = commands.add_parser(
+            name,
+            help=doc.splitlines()[0].rstrip("."),
+            description=doc.splitlines()[0],
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(sub)
+        sub.set_defaults(function=module.main, parser=sub)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    arguments, unknown = make_parser().parse_known_args(argv)
+    if unknown:
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    try:
+        return int(arguments.function(arguments))
+    except CuptiprofError as e:
+        print(f"cuptiprof: {e}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `cuptiprof report ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,103 @@
+"""What the commands share: where reports go, and progress bars."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cuptiprof.errors import ResultError
+from cuptiprof.report import VIEWS, Report
+from cuptiprof.report.render import FORMATS, render
+from cuptiprof.report.units import UNITS
+from cuptiprof.result import Progress
+
+
+def add_format_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of everything that prints a report."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--view", action="append", choices=list(VIEWS), help="which report; may be given several times")
+    group.add_argument("--format", choices=FORMATS, help="default: rich in a terminal, else text")
+    group.add_argument("--csv", dest="format", action="store_const", const="csv", help="the same as --format csv")
+    group.add_argument(
+        "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
+    )
+    group.add_argument("--demangling", choices=("on", "off"), default="on", help="show demangled kernel names")
+    group.add_argument("--limit", type=int, metavar="N", help="at most N rows a table")
+    group.add_argument(
+        "--log-file",
+        metavar="FILE",
+        help="write the report there (%%1 stdout, %%2 stderr, %%p pid, %%h host, %%q{ENV})",
+    )
+
+
+def expand(text: str) -> str:
+    """nvprof's placeholders in a file name: %p, %h, %q{ENV}, %%.
+
+    Raises:
+        ResultError: an unknown placeholder, or an environment variable that is not set.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        code, variable = match.group(1), match.group(2)
+        if code == "p":
+            return str(os.getpid())
+        if code == "h":
+            return socket.gethostname()
+        if code == "%":
+            return "%"
+        if variable is not None:
+            value = os.environ.get(variable)
+            if value is None:
+                raise ResultError(f"{text!r}: the environment variable {variable} is not set")
+            return value.replace("/", "_")
+        raise ResultError(f"{text!r}: unknown placeholder %{code}", hint="known: %p %h %q{ENV} %%")
+
+    return re.sub(r"%(q\{(\w+)\}|.|$)", replace, text)
+
+
+def print_reports(reports: list[Report], arguments: argparse.Namespace, *, default: str = "%1") -> None:
+    """Render to stdout, stderr or the log file."""
+    target = arguments.log_file or default
+    stream = {"%1": sys.stdout, "%2": sys.stderr}.get(target)
+    form = arguments.format
+    if form is None:
+        form = "rich" if stream is not None and stream.isatty() and _has_rich() else "text"
+    texts = [render(r, form) for r in reports]
+    joined = "\n".join(texts)
+    if stream is not None:
+        stream.write(joined)
+        stream.flush()
+        return
+    path = expand(target)
+    try:
+        with open(path, "w") as f:
+            f.write(joined)
+    except OSError as e:
+        raise ResultError(f"cannot write {path}: {e.strerror}") from None
+
+
+def _has_rich() -> bool:
+    try:
+        import rich  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Progress | None]:
+    """A progress callback that draws a bar on a terminal; None where there is none."""
+    if not sys.stderr.isatty() or not _has_rich():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

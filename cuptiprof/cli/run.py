@@ -1,0 +1,219 @@
+"""Profile an unmodified Python script.
+
+The script's output, exit status, exceptions and signals pass through; the report goes to stderr, like nvprof's. The profile
+is saved even when the script fails or is interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from types import FrameType
+from typing import Any
+
+import cuptiprof
+from cuptiprof.activities import KINDS
+from cuptiprof.cli.output import add_format_arguments, expand, print_reports, progress_bar
+from cuptiprof.errors import CuptiprofError, FilterError, ResultError
+from cuptiprof.result import Result
+from cuptiprof.session import KEEP, EmptySelectionWarning
+
+EXAMPLES = """examples:
+  cuptiprof run train.py --epochs 1
+  cuptiprof run --device sim -m mypackage.train
+  cuptiprof run -o run.cuptiprof --view regions train.py
+  cuptiprof run --kernels "::gemm:1" train.py          (nvprof: first run of each kernel with gemm in its name)
+  cuptiprof run -k regex:gemm -s 10 -c 20 train.py     (ncu: skip 10 matching launches, keep 20)
+  cuptiprof run --print-gpu-trace --csv --log-file %p.csv train.py
+"""
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--export-profile", "--output", dest="output", metavar="PATH",
+                        help="save the run (a folder), or with .json/.json.gz a Chrome trace; %%p %%h %%q{ENV} expand")  # fmt: skip
+    parser.add_argument("-f", "--force-overwrite", action="store_true", help="replace an existing run")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
+    parser.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP, replay:TRACE")
+    parser.add_argument("--activities", metavar="LIST", help=f"comma-separated, of: {', '.join(KINDS)}")
+    parser.add_argument("--profile-from-start", choices=("on", "off"), default="on",
+                        help="off: only between cudaProfilerStart and cudaProfilerStop")  # fmt: skip
+    parser.add_argument("-t", "--timeout", type=float, metavar="SECONDS", help="collect for at most so long")
+    parser.add_argument("--budget", default="256 MB", help="memory for what is kept (default 256 MB)")
+    parser.add_argument("--keep", choices=KEEP, default="latest", help="what to keep when the budget is used up")
+    prints = parser.add_argument_group("what to print (nvprof's names)")
+    for option, view in (("--print-summary", "summary"), ("--print-gpu-trace", "gpu-trace"),
+                         ("--print-gpu-traces", "gpu-trace"), ("--print-api-trace", "api-trace"),
+                         ("--print-regions", "regions")):  # fmt: skip
+        prints.add_argument(option, dest="view", action="append_const", const=view)
+    which = parser.add_argument_group("which kernels (nvprof's and ncu's options)")
+    which.add_argument(
+        "--kernels",
+        action="append",
+        metavar="SPEC",
+        help="nvprof: a regex, or context:stream:name:invocation",
+    )
+    which.add_argument("-k", "--kernel-name", action="append", metavar="NAME", help="ncu: exact name, or regex:...")
+    which.add_argument("--kernel-name-base", choices=("function", "demangled", "mangled"), default="function")
+    which.add_argument("--kernel-id", action="append", metavar="ID", help="ncu: context:stream:[regex:]name:invocation")
+    which.add_argument("-s", "--launch-skip", type=int, default=0, metavar="N", help="skip N matching launches")
+    which.add_argument("-c", "--launch-count", type=int, metavar="N", help="keep at most N matching launches")
+    which.add_argument(
+        "--launch-skip-before-match", type=int, default=0, metavar="N", help="skip N launches of any kind"
+    )
+    which.add_argument("--filter-mode", choices=("global", "per-gpu", "per-launch-config"), default="global")
+    which.add_argument("--devices", metavar="LIST", help="device ordinals, comma-separated")
+    which.add_argument("--nvtx-include", action="append", metavar="EXPR", help="regions and NVTX ranges to keep")
+    which.add_argument("--nvtx-exclude", action="append", metavar="EXPR", help="regions and NVTX ranges to leave out")
+    add_format_arguments(parser)
+    parser.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m does")
+    parser.add_argument("script", metavar="script.py|module", help="what to run")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    if not arguments.module and not os.path.exists(arguments.script):
+        raise CuptiprofError(f"no such script: {arguments.script}", hint="for a module use: cuptiprof run -m MODULE")
+    output = expand(arguments.output) if arguments.output else None
+    if (
+        output
+        and not output.endswith((".json", ".json.gz"))
+        and os.path.exists(output)
+        and not arguments.force_overwrite
+    ):
+        raise ResultError(f"{output} exists", hint="choose another name, or -f to replace it")
+    prof = cuptiprof.profile(
+        device=arguments.device,
+        activities=arguments.activities.split(",") if arguments.activities else None,
+        kernels=_filter(arguments),
+        keep=arguments.keep,
+        budget=arguments.budget,
+        profile_from_start=arguments.profile_from_start == "on",
+    )
+    prof.start()
+    timer = None
+    if arguments.timeout:
+        timer = threading.Timer(arguments.timeout, _pause, [prof])
+        timer.daemon = True
+        timer.start()
+    status, died_of = _run_script(arguments)
+    if timer is not None:
+        timer.cancel()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptySelectionWarning)  # the report's header says it
+        result = prof.stop()
+    try:
+        _report(result, arguments, output)
+    except CuptiprofError as e:
+        print(f"cuptiprof: {e}", file=sys.stderr)
+        status = status or 1
+    if died_of is not None:
+        # The shell shall see what would have been without us.
+        sys.stdout.flush()
+        signal.signal(died_of, signal.SIG_DFL)
+        os.kill(os.getpid(), died_of)
+    return status
+
+
+def _pause(prof: cuptiprof.profile) -> None:
+    if prof.state == "running":
+        prof.pause()
+
+
+def _filter(arguments: argparse.Namespace) -> Any:
+    from cuptiprof.filters import KernelFilter
+
+    a = arguments
+    try:
+        devices = [int(d) for d in a.devices.split(",")] if a.devices else None
+    except ValueError:
+        raise FilterError(f"--devices {a.devices}: not a list of numbers", hint="for example --devices 0,2") from None
+    ncu = a.kernel_name or a.kernel_id or a.nvtx_include or a.nvtx_exclude
+    if a.kernels and ncu:
+        raise FilterError("--kernels (nvprof) and -k/--kernel-id/--nvtx-include (ncu) do not go together")
+    if a.kernels:
+        return KernelFilter.from_nvprof(a.kernels, devices=devices, skip=a.launch_skip, count=a.launch_count)
+    if ncu or devices or a.launch_skip or a.launch_count is not None or a.launch_skip_before_match:
+        return KernelFilter.from_ncu(
+            kernel_name=a.kernel_name,
+            kernel_id=a.kernel_id,
+            base=a.kernel_name_base,
+            nvtx_include=a.nvtx_include,
+            nvtx_exclude=a.nvtx_exclude,
+            skip=a.launch_skip,
+            count=a.launch_count,
+            skip_before_match=a.launch_skip_before_match,
+            devices=devices,
+            mode=a.filter_mode,
+        )
+    return None
+
+
+def _run_script(arguments: argparse.Namespace) -> tuple[int, int | None]:
+    """Run it as ``python script.py`` would; returns its exit status and the signal it died of."""
+
+    def terminated(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    previous = signal.signal(signal.SIGTERM, terminated)
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [arguments.script, *arguments.args]
+    try:
+        if arguments.module:
+            sys.path.insert(0, os.getcwd())
+            runpy.run_module(arguments.script, run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, os.path.dirname(os.path.abspath(arguments.script)))
+            runpy.run_path(arguments.script, run_name="__main__")
+        for thread in threading.enumerate():  # the interpreter would wait for these too
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        return 0, None
+    except SystemExit as e:
+        if e.code is None or isinstance(e.code, int):
+            return e.code or 0, None
+        print(e.code, file=sys.stderr)
+        return 1, None
+    except KeyboardInterrupt as e:
+        _show(e)
+        return 130, signal.SIGINT
+    except _Terminated:
+        return 143, signal.SIGTERM
+    except BaseException as e:
+        _show(e)
+        return 1, None
+    finally:
+        sys.stdout.flush()
+        sys.argv, sys.path[:] = argv, path
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _show(error: BaseException) -> None:
+    """The traceback from the script's own frames on, as python prints it."""
+    tb = error.__traceback__
+    while tb is not None and ("runpy" in tb.tb_frame.f_code.co_filename or tb.tb_frame.f_code.co_filename == __file__):
+        tb = tb.tb_next
+    traceback.print_exception(type(error), error, tb)
+
+
+def _report(result: Result, arguments: argparse.Namespace, output: str | None) -> None:
+    if output:
+        with progress_bar(f"writing {output}") as progress:
+            if output.endswith((".json", ".json.gz")):
+                result.export(output, progress=progress)
+            else:
+                result.save(output, overwrite=arguments.force_overwrite, progress=progress)
+    if arguments.quiet:
+        return
+    views = arguments.view or (["regions", "summary"] if len(result.regions) else ["summary"])
+    options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
+    print_reports([result.report(v, **options) for v in dict.fromkeys(views)], arguments, default="%2")

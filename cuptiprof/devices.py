@@ -1,0 +1,120 @@
+"""``device=``: the real GPU, the simulated one, or a recorded trace played on the simulated one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from cuptiprof import _core
+from cuptiprof.errors import DeviceError
+
+if TYPE_CHECKING:
+    from cuptiprof.sim.device import SimDevice
+    from cuptiprof.sim.replay import TracePlayer
+
+CHIPS = ("H100", "H200", "A100", "V100", "L4", "B200")
+
+
+class Device:
+    """What a session runs on. `spec` is the text the user gave; `library` the loaded libcupti."""
+
+    simulated = False
+    chip = ""
+
+    def __init__(self, spec: str, library: Any) -> None:
+        self.spec = spec
+        self.library = library
+
+    def started(self) -> None:
+        """Called after the session has started."""
+
+    def stopping(self) -> None:
+        """Called before the session stops."""
+
+    def metadata(self) -> dict[str, Any]:
+        """What run.json says about the device."""
+        return {
+            "device": self.spec,
+            "simulated": self.simulated,
+            "simulated_chip": self.chip,
+            "cupti_version": self.library.version,
+            "driver_version": self.library.driver_version,
+            "libcupti_path": os.path.basename(self.library.path),
+            "libcupti_found": self.library.found_by,
+        }
+
+
+class CudaDevice(Device):
+    """The GPUs of this machine."""
+
+    def __init__(self) -> None:
+        from cuptiprof.locate import driver_present, find_cupti
+
+        if not driver_present():
+            raise DeviceError(
+                "no NVIDIA driver here (libcuda.so.1 cannot be loaded)",
+                hint='to try cuptiprof without a GPU use device="sim" (or --device sim); `cuptiprof doctor` says more',
+            )
+        found = find_cupti()
+        super().__init__("cuda", _core.load_cupti(found.path, found.how))
+
+
+class SimulatedDevice(Device):
+    """The stand-in; PyTorch's operators run on it as well as any script's own simulated calls."""
+
+    simulated = True
+
+    def __init__(self, chip: str = "H100", spec: str = "sim", *, virtual_clock: bool = False) -> None:
+        from cuptiprof.sim.device import SimDevice, library_path
+
+        if chip not in CHIPS:
+            raise DeviceError(f"unknown simulated chip {chip!r}", hint=f"one of: {', '.join(CHIPS)}")
+        self.chip = chip
+        self.sim: SimDevice = SimDevice()
+        super().__init__(spec, _core.load_cupti(str(library_path()), "simulated device", True))
+        self.sim.reset(chip=chip, virtual_clock=virtual_clock)
+
+    def started(self) -> None:
+        from cuptiprof.sim.torch_hook import install
+
+        install(self.sim, self.chip)
+
+    def stopping(self) -> None:
+        from cuptiprof.sim.torch_hook import uninstall
+
+        uninstall()
+
+
+class ReplayDevice(SimulatedDevice):
+    """A recorded trace, played through the stand-in when the session starts."""
+
+    def __init__(self, path: str, speed: float) -> None:
+        from cuptiprof.sim.replay import TracePlayer
+
+        self.player: TracePlayer = TracePlayer(path, speed=speed)
+        super().__init__(self.player.chip, f"replay:{os.path.basename(path)}", virtual_clock=True)
+
+    def started(self) -> None:
+        self.player.play(self.sim)
+
+    def stopping(self) -> None:
+        pass
+
+
+def open_device(spec: str | None, *, speed: float = 0.0) -> Device:
+    """The device that `spec` names: "cuda", "sim", "sim:CHIP" or "replay:FILE". None: the environment variable
+    CUPTIPROF_DEVICE, else "cuda".
+
+    Raises:
+        DeviceError: there is no such device here.
+        ResultError: the trace to replay cannot be read.
+    """
+    chosen = spec or os.environ.get("CUPTIPROF_DEVICE") or "cuda"
+    kind, _, rest = chosen.partition(":")
+    if kind == "cuda" and not rest:
+        return CudaDevice()
+    if kind == "sim":
+        return SimulatedDevice(rest or "H100", chosen)
+    if kind == "replay" and rest:
+        return ReplayDevice(rest, speed)
+    raise DeviceError(f"unknown device {chosen!r}", hint='one of: "cuda", "sim", "sim:A100", "replay:trace.json.gz"')

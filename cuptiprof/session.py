@@ -1,0 +1,386 @@
+"""``cuptiprof.profile``: start, stop, pause, step, and the result."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cuptiprof import _core
+from cuptiprof.activities import kinds_of
+from cuptiprof.devices import Device, open_device
+from cuptiprof.errors import BudgetError, SessionError
+from cuptiprof.result import Result, from_native
+from cuptiprof.schedule import Action, Schedule
+from cuptiprof.tables import Table, merge
+from cuptiprof.units import parse_bytes
+from cuptiprof.version import __version__
+
+if TYPE_CHECKING:
+    from cuptiprof.filters import KernelFilter
+    from cuptiprof.spill import Spill
+
+F = TypeVar("F", bound=Callable[..., Any])
+KEEP = ("latest", "first", "spill")
+
+
+class EmptySelectionWarning(UserWarning):
+    """A kernel filter selected nothing."""
+
+
+class profile:
+    """Collects GPU activity while it is open: a context manager, a decorator, or ``start()`` and ``stop()``.
+
+    Args:
+        device: "cuda", "sim" or "sim:CHIP" (a simulated GPU), "replay:FILE" (a recorded torch.profiler trace on it).
+            Default: the environment variable CUPTIPROF_DEVICE, else "cuda".
+        activities: what to collect (see ``cuptiprof.activities.KINDS``); default: kernels, copies, sets, API calls,
+            synchronisations.
+        kernels: keep only kernels that match: a pattern (glob, or "regex:..."), a list of them, or a ``KernelFilter``.
+        regions: keep only kernels launched in regions that match.
+        launch_skip, launch_count: of the matching launches, skip so many, then keep at most so many.
+        keep: when the budget is used up, "latest" drops the oldest rows, "first" drops new ones, "spill" writes to disk.
+        budget: bytes for everything the session holds in memory, int or text ("256 MB").
+        spill_dir: where "spill" writes; default: a temporary folder that goes with the result.
+        buffer_size, buffer_count: of the buffers given to CUPTI; default 256 KiB, an eighth of the budget.
+        latency_timestamps: fill ``kernels.queued`` and ``submitted``; costs time on every launch.
+        profile_from_start: False: collect only between cudaProfilerStart and cudaProfilerStop.
+        schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
+        on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
+            schedule.
+        speed: replay only: 1 plays at the recorded pace, 0 as fast as possible.
+
+    Raises (on start):
+        DeviceError: no such device; CuptiError: CUPTI refused; SessionError: another session runs; BudgetError: too small;
+        FilterError: a bad pattern. Nothing is left switched on.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str | None = None,
+        activities: Iterable[str] | None = None,
+        kernels: str | Iterable[str] | KernelFilter | None = None,
+        regions: str | Iterable[str] | None = None,
+        launch_skip: int = 0,
+        launch_count: int | None = None,
+        keep: str = "latest",
+        budget: int | str = "256 MB",
+        spill_dir: str | os.PathLike[str] | None = None,
+        buffer_size: int | str | None = None,
+        buffer_count: int | None = None,
+        latency_timestamps: bool = False,
+        profile_from_start: bool = True,
+        schedule: Schedule | None = None,
+        on_ready: Callable[[profile], object] | None = None,
+        speed: float = 0.0,
+    ) -> None:
+        if keep not in KEEP:
+            raise BudgetError(f"unknown keep={keep!r}", hint=f"one of: {', '.join(KEEP)}")
+        self._arguments: dict[str, Any] = {
+            "device": device,
+            "activities": list(activities) if activities is not None else None,
+            "kernels": str(kernels) if kernels is not None else None,
+            "regions": str(regions) if regions is not None else None,
+            "keep": keep,
+            "budget": budget,
+            "profile_from_start": profile_from_start,
+        }
+        self._kinds = kinds_of(self._arguments["activities"])
+        self._filter = _make_filter(kernels, regions, launch_skip, launch_count)
+        self._device_spec = device
+        self._keep = keep
+        try:
+            self._budget = parse_bytes(budget, "budget")
+            self._buffer_size = parse_bytes(buffer_size, "buffer_size") if buffer_size is not None else 0
+        except ValueError as e:
+            raise BudgetError(str(e)) from None
+        self._buffer_count = buffer_count or 0
+        self._spill_dir = spill_dir
+        self._latency_timestamps = latency_timestamps
+        self._profile_from_start = profile_from_start
+        self._schedule = schedule
+        self._on_ready = on_ready
+        self._speed = speed
+        self._lock = threading.RLock()  # one control call at a time
+        self._session: Any = None
+        self._device: Device | None = None
+        self._spill: Spill | None = None
+        self._result: Result | None = None
+        self._steps: list[tuple[int, int, int, int]] = []
+        self._step = 0
+        self._step_start = 0
+        self._start_ns = 0
+        self._clock_pairs: list[list[int]] = []
+
+    def __repr__(self) -> str:
+        return f"<cuptiprof.profile: {self.state}>"
+
+    @property
+    def state(self) -> str:
+        """idle, armed, running, paused or stopped."""
+        return str(self._session.state) if self._session is not None else "idle"
+
+    def start(self) -> profile:
+        """Begin. See the class for errors."""
+        with self._lock:
+            if self._session is not None and self._session.state != "stopped":
+                raise SessionError(f"start() while the session is {self._session.state}")
+            self._result = None
+            self._steps = []
+            self._step = 0
+            device = open_device(self._device_spec, speed=self._speed)
+            self._session = _core.Session(
+                api=device.library,
+                kinds=self._kinds,
+                keep=self._keep,
+                budget=self._budget,
+                buffer_size=self._buffer_size,
+                buffer_count=self._buffer_count,
+                latency_timestamps=self._latency_timestamps,
+                profiler_calls=not self._profile_from_start,
+                label=_caller(),
+                filter=self._filter.native if self._filter is not None and not self._filter.is_stateful else None,
+            )
+            waits = self._schedule is not None and self._schedule(0) is Action.NONE
+            try:
+                self._session.start(armed=waits)
+            except BaseException:
+                self._session = None
+                raise
+            self._device = device
+            if self._keep == "spill":
+                from cuptiprof.spill import Spill
+
+                self._spill = Spill(self._session, self._spill_dir)
+            self._start_ns = self._step_start = _core.now_ns()
+            self._clock_pairs = [_clock_pair()]
+            try:
+                device.started()
+            except BaseException:
+                self.stop()
+                raise
+            return self
+
+    def stop(self) -> Result:
+        """End, wait for what the GPU still has to do, and return the result.
+
+        Raises:
+            SessionError: not started.
+        """
+        with self._lock:
+            session = self._running("stop()")
+            assert self._device is not None
+            self._device.stopping()
+            self._end_step()
+            store = session.stop()
+            stop_ns = _core.now_ns()
+            action = self._schedule(self._step) if self._schedule is not None else None
+            if action is None or action in (Action.RECORD, Action.RECORD_AND_SAVE) or self._result is None:
+                self._result = self._make_result(store, stop_ns)
+                if self._on_ready is not None and action is not Action.NONE and action is not Action.WARMUP:
+                    self._on_ready(self)
+            return self._result
+
+    def pause(self) -> None:
+        """Stop collecting; ``resume()`` goes on. What was launched before is kept.
+
+        Raises:
+            SessionError: not running.
+        """
+        with self._lock:
+            self._running("pause()").pause()
+
+    def resume(self) -> None:
+        """Collect again after ``pause()``.
+
+        Raises:
+            SessionError: not paused.
+        """
+        with self._lock:
+            self._running("resume()").resume()
+
+    def step(self) -> None:
+        """The end of a training step: marks it (``ProfilerStep#N`` in ``markers``) and moves the schedule on.
+
+        Raises:
+            SessionError: not started.
+        """
+        with self._lock:
+            session = self._running("step()")
+            self._end_step()
+            if self._schedule is None:
+                self._step += 1
+                return
+            was = self._schedule(self._step)
+            self._step += 1
+            will = self._schedule(self._step)
+            recording = (Action.RECORD, Action.RECORD_AND_SAVE)
+            if was is Action.RECORD_AND_SAVE:
+                session.pause()
+                self._result = self._make_result(session.take(), _core.now_ns())
+                self._steps = []
+                if self._on_ready is not None:
+                    self._on_ready(self)
+            elif was is Action.WARMUP and will in recording:
+                session.pause()
+                session.discard()
+            if session.state == "running" and will is Action.NONE:
+                session.pause()
+            elif session.state != "running" and will is not Action.NONE:
+                session.resume()
+            self._step_start = _core.now_ns()
+
+    def result(self) -> Result:
+        """What was collected: after ``stop()``, or of the last finished cycle of the schedule.
+
+        Raises:
+            SessionError: nothing is finished yet.
+        """
+        if self._result is None:
+            raise SessionError("there is no result yet", hint="call stop(), or leave the with block, first")
+        return self._result
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """``result().save(path)``."""
+        self.result().save(path, overwrite=overwrite)
+
+    def export(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+        """``result().export(path)``."""
+        self.result().export(path, format=format)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """``result().export_chrome_trace(path)``, by torch.profiler's name."""
+        self.result().export_chrome_trace(path)
+
+    def __enter__(self) -> profile:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._session is not None and self._session.state != "stopped":
+            self.stop()
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: each call of `function` is one session."""
+
+        @functools.wraps(function)
+        def profiled(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return profiled  # type: ignore[return-value]
+
+    def _running(self, call: str) -> Any:
+        if self._session is None or self._session.state in ("idle", "stopped"):
+            raise SessionError(f"{call} without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
+        return self._session
+
+    def _end_step(self) -> None:
+        if self._schedule is None and self._step == 0 and not self._steps and self._session.state != "running":
+            return
+        now = _core.now_ns()
+        self._steps.append((self._step, self._step_start, now, threading.get_native_id()))
+        self._step_start = now
+
+    def _make_result(self, store: Any, stop_ns: int) -> Result:
+        self._clock_pairs.append(_clock_pair())
+        parts = []
+        if self._spill is not None:
+            parts += self._spill.finish()
+        parts.append(from_native(store.tables(), store.strings()))
+        tables = merge(parts) if len(parts) > 1 else parts[0]
+        self._add_steps(tables)
+        assert self._device is not None
+        metadata = {
+            "format": 1,
+            "cuptiprof_version": __version__,
+            **self._device.metadata(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "rank": int(os.environ.get("RANK", "0") or 0) if os.environ.get("RANK", "0").isdigit() else 0,
+            "argv": list(sys.argv),
+            "start_time_ns": self._start_ns,
+            "stop_time_ns": stop_ns,
+            "clock_pairs": [list(p) for p in self._clock_pairs],
+            "arguments": self._arguments,
+            "launches": dict(self._session.counts()),
+        }
+        result = Result(tables, metadata, dict(self._session.losses()))
+        if self._filter is not None:
+            if self._filter.is_stateful:
+                mask = self._filter.mask(result.kernels)
+                result = result.with_kernels(mask)
+                result.losses._values["filter_rejected"] += int((~mask).sum())
+            self._warn_if_empty(result, store)
+        return result
+
+    def _warn_if_empty(self, result: Result, store: Any) -> None:
+        if len(result.kernels) or not result.losses["filter_rejected"]:
+            return
+        from cuptiprof.filters import nearest_names
+
+        assert self._filter is not None
+        wanted = " ".join(self._filter.name_patterns)
+        names = nearest_names(wanted, store.kernel_names())
+        result.metadata["note"] = (
+            f"no kernel matched {self._filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
+        )
+        warnings.warn(result.metadata["note"], EmptySelectionWarning, stacklevel=4)
+
+    def _add_steps(self, tables: dict[str, Table]) -> None:
+        steps = self._steps if self._schedule is not None or self._step else []
+        if not steps:
+            return
+        markers = tables["markers"]
+        strings = markers.strings
+        rows = Table.from_columns(
+            "markers",
+            {
+                "start": [s[1] for s in steps],
+                "end": [s[2] for s in steps],
+                "name": [f"ProfilerStep#{s[0]}" for s in steps],
+                "category": ["step"] * len(steps),
+                "id": [s[0] for s in steps],
+                "thread": [s[3] for s in steps],
+            },
+            strings,
+        )
+        import numpy as np
+
+        joined = {c: np.concatenate([markers.codes(c), rows.codes(c)]) for c in markers.column_names}
+        tables["markers"] = Table("markers", joined, strings)
+
+
+def _make_filter(
+    kernels: str | Iterable[str] | KernelFilter | None,
+    regions: str | Iterable[str] | None,
+    skip: int,
+    count: int | None,
+) -> KernelFilter | None:
+    if kernels is None and regions is None and not skip and count is None:
+        return None
+    from cuptiprof.filters import KernelFilter
+
+    if isinstance(kernels, KernelFilter):
+        return kernels
+    return KernelFilter(kernels, regions=regions, skip=skip, count=count)
+
+
+def _clock_pair() -> list[int]:
+    return [_core.now_ns(), _core.unix_ns()]
+
+
+def _caller() -> str:
+    """Who started the session: the innermost frame outside of this package."""
+    here = os.path.dirname(__file__)
+    for frame in reversed(traceback.extract_stack(limit=16)):
+        if not frame.filename.startswith(here):
+            return f"started at {os.path.basename(frame.filename)}:{frame.lineno} by thread {threading.current_thread().name}"
+    return f"started by thread {threading.current_thread().name}"

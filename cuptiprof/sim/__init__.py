@@ -1,0 +1,1 @@
+"""The simulated device. Never chosen silently: ask for it with ``device="sim"``."""

@@ -1,0 +1,293 @@
+"""The simulated GPU from Python: a thin ctypes face of ``csrc/sim/cuptisim.h``."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import importlib.util
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cuptiprof.errors import DeviceError
+
+RUNTIME, DRIVER = 2, 1  # CUpti_CallbackDomain: RUNTIME_API = 2, DRIVER_API = 1
+
+
+class Op(enum.IntEnum):
+    """cuptisim_op_kind."""
+
+    KERNEL = 1
+    MEMCPY = 2
+    MEMCPY_PEER = 3
+    MEMSET = 4
+    API = 5
+    SYNC_STREAM = 6
+    SYNC_CONTEXT = 7
+    SYNC_EVENT = 8
+    STREAM_WAIT_EVENT = 9
+    EVENT_RECORD = 10
+    ALLOC = 11
+    FREE = 12
+    STREAM_CREATE = 13
+    CONTEXT_CREATE = 14
+    GRAPH_BEGIN_CAPTURE = 15
+    GRAPH_END_CAPTURE = 16
+    GRAPH_LAUNCH = 17
+    PROFILER_START = 18
+    PROFILER_STOP = 19
+    MODULE_UNLOAD = 20
+
+
+class Flag(enum.IntFlag):
+    """cuptisim_op_flags."""
+
+    API_TIMES = 1
+    GPU_TIMES = 2
+    ASYNC = 4
+    NO_API = 8
+    NO_RECORD = 16
+
+
+class Fault(enum.IntEnum):
+    """cuptisim_fault."""
+
+    FAIL_CALL = 1
+    DROP_RECORDS = 2
+    ZERO_TIMESTAMPS = 3
+    LATE_RECORDS = 4
+    SHUFFLE = 5
+    OTHER_SUBSCRIBER = 6
+    NO_PRIVILEGES = 7
+    SLOW_WORKER = 8
+
+
+class _OpStruct(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("kind", ctypes.c_uint16),
+        ("flags", ctypes.c_uint16),
+        *[(n, ctypes.c_uint32) for n in ("domain", "cbid", "thread", "correlation", "device", "context")],
+        ("stream", ctypes.c_uint32),
+        ("return_value", ctypes.c_uint32),
+        *[(n, ctypes.c_uint64) for n in ("api_start", "api_end", "gpu_start", "gpu_end", "duration_ns")],
+        ("name", ctypes.c_char_p),
+        ("grid", ctypes.c_int32 * 3),
+        ("block", ctypes.c_int32 * 3),
+        ("cluster", ctypes.c_uint32 * 3),
+        ("registers_per_thread", ctypes.c_uint32),
+        ("static_shared_memory", ctypes.c_int32),
+        ("dynamic_shared_memory", ctypes.c_int32),
+        ("local_memory_per_thread", ctypes.c_uint32),
+        ("memory_kind", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint64),
+        ("address", ctypes.c_uint64),
+        *[(n, ctypes.c_uint32) for n in ("copy_kind", "src_kind", "dst_kind", "dst_device", "dst_context")],
+        *[(n, ctypes.c_uint32) for n in ("value", "event", "graph_id")],
+        ("graph_node_id", ctypes.c_uint64),
+        ("priority", ctypes.c_uint32),
+        ("channel", ctypes.c_uint32),
+    ]
+
+
+class _Config(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("cupti_version", ctypes.c_uint32),
+        ("num_devices", ctypes.c_uint32),
+        ("virtual_clock", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("chip", ctypes.c_char_p),
+        ("launch_latency_ns", ctypes.c_uint64),
+        ("api_call_ns", ctypes.c_uint32),
+    ]
+
+
+class _Truth(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("buffers_outstanding", ctypes.c_uint32),
+        *[
+            (n, ctypes.c_uint64)
+            for n in (
+                "api_calls",
+                "kernels",
+                "memcpys",
+                "memsets",
+                "records_written",
+                "kernel_records_written",
+                "records_dropped",
+                "kernel_records_dropped",
+                "buffers_requested",
+                "buffers_completed",
+                "callbacks",
+            )
+        ],
+    ]
+
+
+def _numpy_dtype() -> Any:
+    scalar: Any = np.dtype  # NumPy's stubs know each ctypes type apart, not "one of them"
+    fields: dict[str, Any] = {"names": [], "formats": [], "offsets": [], "itemsize": ctypes.sizeof(_OpStruct)}
+    for name, kind, *_ in _OpStruct._fields_:
+        fields["names"].append(name)
+        fields["offsets"].append(getattr(_OpStruct, name).offset)
+        if kind is ctypes.c_char_p:
+            fields["formats"].append(np.uint64)  # address of the text
+        elif isinstance(kind, type) and issubclass(kind, ctypes.Array):
+            fields["formats"].append((scalar(kind._type_).str, (kind._length_,)))
+        else:
+            fields["formats"].append(scalar(kind).str)
+    return scalar(fields)
+
+
+OP_DTYPE = _numpy_dtype()
+"""NumPy structured dtype of ``cuptisim_op``; `name` holds an address (see :meth:`SimDevice.names`)."""
+
+
+def library_path() -> Path:
+    """Where libcupti_sim.so lies: beside the native module.
+
+    Raises:
+        DeviceError: it was not installed.
+    """
+    spec = importlib.util.find_spec("cuptiprof._core")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path(__file__).parent.parent
+    path = folder / "libcupti_sim.so"
+    if not path.is_file():
+        raise DeviceError(f"the simulated device is missing: {path}", hint="reinstall cuptiprof")
+    return path
+
+
+@lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    lib = ctypes.CDLL(str(library_path()))
+    lib.cuptisim_reset.argtypes = [ctypes.POINTER(_Config)]
+    lib.cuptisim_run.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)]
+    lib.cuptisim_now.restype = ctypes.c_uint64
+    lib.cuptisim_advance.argtypes = [ctypes.c_uint64]
+    lib.cuptisim_set_thread.argtypes = [ctypes.c_uint32]
+    number = ctypes.c_uint64
+    lib.cuptisim_inject.argtypes = [ctypes.c_int, ctypes.c_char_p, number, number, number]
+    lib.cuptisim_get_truth.argtypes = [ctypes.POINTER(_Truth)]
+    return lib
+
+
+class SimDevice:
+    """The simulated machine of this process (there is one). Calls may come from any thread."""
+
+    def __init__(self) -> None:
+        self._lib = _library()
+        self._texts: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
+
+    def reset(
+        self,
+        *,
+        chip: str = "H100",
+        cupti_version: int = 130001,
+        devices: int = 1,
+        virtual_clock: bool = False,
+        seed: int = 1,
+        launch_latency_ns: int = 0,
+        api_call_ns: int = 0,
+    ) -> None:
+        """Back to a fresh machine.
+
+        Raises:
+            DeviceError: a session still uses it.
+        """
+        config = _Config(
+            ctypes.sizeof(_Config),
+            cupti_version,
+            devices,
+            int(virtual_clock),
+            seed,
+            chip.encode(),
+            launch_latency_ns,
+            api_call_ns,
+        )
+        if self._lib.cuptisim_reset(ctypes.byref(config)) != 0:
+            raise DeviceError("the simulated device is in use", hint="stop the running session first")
+
+    def run(self, ops: npt.NDArray[Any]) -> None:
+        """Run an array of :data:`OP_DTYPE` in order on the calling thread, without the GIL.
+
+        Raises:
+            DeviceError: an op was refused; the message says which.
+        """
+        ops = np.ascontiguousarray(ops, dtype=OP_DTYPE)
+        done = ctypes.c_size_t()
+        rc = self._lib.cuptisim_run(ops.ctypes.data, len(ops), ctypes.byref(done))
+        if rc != 0:
+            raise DeviceError(f"simulated call {done.value} of {len(ops)} failed with CUresult {rc}")
+
+    def name_address(self, text: str | bytes) -> int:
+        """Address of a NUL-terminated copy of `text` that lives as long as this object (for ``ops["name"]``)."""
+        raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        buffer = self._texts.get(raw)
+        if buffer is None:
+            buffer = self._texts[raw] = ctypes.create_string_buffer(raw)
+        return ctypes.addressof(buffer)
+
+    def ops(self, count: int, kind: Op, **fields: Any) -> npt.NDArray[Any]:
+        """`count` equal ops; `fields` are those of ``cuptisim_op``, `name` as text."""
+        ops = np.zeros(count, OP_DTYPE)
+        ops["size"] = OP_DTYPE.itemsize
+        ops["kind"] = kind
+        ops["domain"] = fields.pop("domain", RUNTIME)
+        if "name" in fields:
+            ops["name"] = self.name_address(fields.pop("name"))
+        for key, value in fields.items():
+            ops[key] = value
+        return ops
+
+    def call(self, kind: Op, **fields: Any) -> None:
+        """Run one op."""
+        self.run(self.ops(1, kind, **fields))
+
+    def launch(
+        self,
+        name: str,
+        grid: Sequence[int] = (1, 1, 1),
+        block: Sequence[int] = (128, 1, 1),
+        *,
+        count: int = 1,
+        **fields: Any,
+    ) -> None:
+        """Launch a kernel `count` times (cudaLaunchKernel)."""
+        self.run(self.ops(count, Op.KERNEL, name=name, grid=tuple(grid), block=tuple(block), **fields))
+
+    def synchronize(self, **fields: Any) -> None:
+        """cudaDeviceSynchronize."""
+        self.call(Op.SYNC_CONTEXT, **fields)
+
+    def now(self) -> int:
+        """The clock that records carry, ns."""
+        return int(self._lib.cuptisim_now())
+
+    def advance(self, at: int) -> None:
+        """Virtual clock: move to this time if it is later."""
+        self._lib.cuptisim_advance(at)
+
+    def set_thread(self, tid: int) -> None:
+        """Thread ID that the calling thread reports; 0: its own."""
+        self._lib.cuptisim_set_thread(tid)
+
+    def inject(self, fault: Fault, name: str = "", a: int = 0, b: int = 0, c: int = 0) -> None:
+        """Script a fault; see ``cuptisim_fault`` for the numbers."""
+        if self._lib.cuptisim_inject(int(fault), name.encode(), a, b, c) != 0:
+            raise DeviceError(f"unknown fault {fault!r}")
+
+    def clear_faults(self) -> None:
+        """Forget every scripted fault."""
+        self._lib.cuptisim_clear_faults()
+
+    def truth(self) -> dict[str, int]:
+        """What really happened, by counter name."""
+        truth = _Truth(ctypes.sizeof(_Truth))
+        self._lib.cuptisim_get_truth(ctypes.byref(truth))
+        return {f[0]: int(getattr(truth, f[0])) for f in _Truth._fields_ if f[0] != "size"}

@@ -1,0 +1,33 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cuptiprof.sim.device import SimDevice
+
+# Child processes shall import the installed package, not the sources beside it, which lack the native module.
+os.chdir(Path(__file__).parent)
+
+DATA = Path(__file__).parent / "data"
+PACKAGE_DATA = Path(__import__("cuptiprof").__file__).parent / "data"
+
+
+def trace_path(name: str) -> Path:
+    """A recorded torch.profiler trace by its short name."""
+    file = f"{name}.json.gz"
+    return PACKAGE_DATA / file if (PACKAGE_DATA / file).is_file() else DATA / "traces" / file
+
+
+@pytest.fixture
+def sim() -> Iterator[SimDevice]:
+    """The simulated device, fresh, virtual clock; faults are gone afterwards."""
+    device = SimDevice()
+    device.clear_faults()
+    device.reset(virtual_clock=True)
+    yield device
+    device.clear_faults()

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# HTA needs an older pandas than we do, so it gets an environment of its own. Run with cuptiprof installed in the current one.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python3 -m venv "$work/venv"
+"$work/venv/bin/pip" install -q 'HolisticTraceAnalysis==0.5.0' 'pandas<3' 'numpy<2'
+trace=$(cd / && python -c "import cuptiprof, pathlib; print(pathlib.Path(cuptiprof.__file__).parent / 'data' / 'train-v100.json.gz')")
+cuptiprof export "$trace" -o "$work/ours.json.gz"
+"$work/venv/bin/python" "$here/compare.py" "$trace" "$work/ours.json.gz"
