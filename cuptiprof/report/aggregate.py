@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cuptiprof.tables import Array
+
 Int64 = npt.NDArray[np.int64]
-AnyArray = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Groups:
     maximum: Int64
 
 
-def group_stats(key: AnyArray, value: AnyArray) -> Groups:
+def group_stats(key: Array, value: Array) -> Groups:
     """Count, sum, minimum and maximum of ``value`` for each distinct ``key`` (integers)."""
     if not len(key):
         empty = np.zeros(0, np.int64)
@@ -53,7 +53,7 @@ class Intervals:
         return sum_by_group(self.group, self.end - self.start, groups)
 
 
-def sum_by_group(group: AnyArray, value: AnyArray, groups: int) -> Int64:
+def sum_by_group(group: Array, value: Array, groups: int) -> Int64:
     """Exact int64 sums of ``value`` for groups 0..groups-1."""
     out = np.zeros(groups, np.int64)
     stats = group_stats(group, value)
@@ -61,7 +61,7 @@ def sum_by_group(group: AnyArray, value: AnyArray, groups: int) -> Int64:
     return out
 
 
-def union(group: AnyArray, start: AnyArray, end: AnyArray) -> Intervals:
+def union(group: Array, start: Array, end: Array) -> Intervals:
     """Union of the intervals [start, end) of each group (integers >= 0)."""
     if not len(group):
         empty = np.zeros(0, np.int64)
@@ -84,7 +84,7 @@ def union(group: AnyArray, start: AnyArray, end: AnyArray) -> Intervals:
     return Intervals(group[first], start[first], latest[last])
 
 
-def covered_before(start: Int64, end: Int64, time: AnyArray) -> Int64:
+def covered_before(start: Int64, end: Int64, time: Array) -> Int64:
     """Time covered by the sorted disjoint intervals before each ``time``."""
     if not len(start):
         return np.zeros(len(time), np.int64)

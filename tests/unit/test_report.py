@@ -7,13 +7,13 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from conftest import trace_path
+from cuptiprof.report.intervals import length, union
 from hypothesis import given
 from hypothesis import strategies as st
 
 import cuptiprof
 from cuptiprof.errors import ResultError
 from cuptiprof.occupancy import active_blocks, estimated_achieved_occupancy
-from cuptiprof.report.intervals import length, union
 from cuptiprof.report.units import time_text
 from cuptiprof.schedule import Action, schedule
 from cuptiprof.units import parse_bytes

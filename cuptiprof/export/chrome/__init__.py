@@ -2,52 +2,63 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cuptiprof.enums import NO_ID
-from cuptiprof.export.atomic import atomic_text
 from cuptiprof.export.chrome import gpu, host
 from cuptiprof.export.chrome.header import Row, members, row_names
 from cuptiprof.export.chrome.identity import Identity
 from cuptiprof.export.chrome.projection import project
 from cuptiprof.export.chrome.rows import ROW_STEP, nested_rows, serial_rows
-from cuptiprof.export.registry import register
+from cuptiprof.export.chrome.text import microseconds
 from cuptiprof.report.activities import traced_graphs
-from cuptiprof.report.aggregate import AnyArray, Int64
+from cuptiprof.report.aggregate import Int64
+from cuptiprof.result import Progress, Result
+from cuptiprof.tables import Array
 
-if TYPE_CHECKING:
-    from cuptiprof.progress import Progress
-    from cuptiprof.result import Result
+_TIMED = (
+    "kernels",
+    "memcpys",
+    "memsets",
+    "api_calls",
+    "synchronizations",
+    "overhead",
+    "graph_launches",
+    "regions",
+    "markers",
+)
 
-_TIMED = ("kernels", "memcpys", "memsets", "api_calls", "synchronizations", "overhead", "graph_launches", "regions", "markers")
 
+def write(result: Result, path: Path, compress: bool, progress: Progress | None) -> None:
+    """Writes the trace (gzip if ``compress``); events are streamed, in memory there is one batch of them.
 
-@register("chrome", ".json", ".json.gz", help="Chrome trace of Kineto's shape: Perfetto, HTA, TensorBoard")
-def write_chrome(result: Result, path: Path, progress: Progress | None = None) -> None:
-    """Writes the trace; rows that overlap without nesting are moved to a further row beside their own."""
-    writer = _Layout(result)
-    total = writer.total
+    Times are the run clock in microseconds, exact to the ns; ``baseTimeNanoseconds`` makes Unix time of them. Slices that
+    overlap without nesting are moved to a further row beside their own.
+    """
+    layout = _Layout(result)
     done = 0
-    with atomic_text(path) as out:
-        head = json.dumps(members(result, path.name, writer.base_ns), indent=1)
-        # The object is left open for the events. The blank after `"rank":` that indent gives is what HTA looks for.
-        out.write(head.removesuffix("\n}") + ',\n "traceEvents": [\n')
-        out.write(",\n".join(writer.named_rows()))
-        for texts in writer.events():
+    with gzip.open(path, "wb", compresslevel=6) if compress else path.open("wb") as out:
+
+        def put(*texts: str) -> None:
+            # Names are escaped to ASCII; a lone surrogate in a host name or path is all that could not be encoded.
+            out.write(",\n".join(texts).encode("utf-8", "backslashreplace"))
+
+        head = json.dumps(members(result, layout.base_ns), indent=1)
+        # The object is left open for the events. HTA finds the rank by `"rank": N`, blank included: indent writes it.
+        put(head.removesuffix("\n}") + ',\n "traceEvents": [\n' + ",\n".join(layout.named_rows()))
+        for texts in layout.events():
             if texts:
-                out.write(",\n")
-                out.write(",\n".join(texts))
+                put("", *texts)
             done += len(texts)
             if progress is not None:
-                progress(min(done, total), total)
-        out.write("\n]}\n")
+                progress(min(done, layout.total), layout.total)
+        out.write(b"\n]}\n")
     if progress is not None:
-        progress(total, total)
+        progress(layout.total, layout.total)
 
 
 class _Layout:
@@ -58,8 +69,10 @@ class _Layout:
         self.who = Identity(result)
         tables = result.tables
         starts = [int(tables[name]["start"].min()) for name in _TIMED if len(tables[name])]
-        self.origin = min(starts, default=0)
-        self.base_ns = self.origin + _unix_offset(result)
+        ends = [int(tables[name]["end"].max()) for name in _TIMED if len(tables[name])]
+        self.first, self.last = min(starts, default=0), max(ends, default=0)
+        pairs = result.metadata.get("clock_pairs") or [[0, 0]]
+        self.base_ns = int(pairs[0][1]) - int(pairs[0][0])
         self.spans = project(result)
         self._gpu_rows()
         self._host_rows()
@@ -95,7 +108,7 @@ class _Layout:
         # A wait on a stream lasts while the stream works: it never fits into the stream's own row.
         syncs = tables["synchronizations"]
         sync_device = self.who.device_of_context(syncs["context"])
-        sync_stream = np.where(syncs["stream"] == NO_ID, -1, syncs["stream"].astype(np.int64))
+        sync_stream = np.where(syncs["stream"] == gpu.NO_ID, -1, syncs["stream"].astype(np.int64))
         sync_row = serial_rows(sync_device * (1 << 33) + sync_stream, syncs["start"], syncs["end"])
         self.sync_tid = self._tid(sync_device, sync_stream, sync_row + 500, " waits", sync_row + 1)
         overhead = tables["overhead"]
@@ -104,9 +117,7 @@ class _Layout:
         if len(overhead):
             self.rows[gpu.OVERHEAD_PID, 0] = Row(gpu.OVERHEAD_PID, 0, "CUPTI overhead", 0)
 
-    def _tid(
-        self, device: AnyArray, stream: AnyArray, row: AnyArray, what: str, further: AnyArray | None = None
-    ) -> Int64:
+    def _tid(self, device: Array, stream: Array, row: Array, what: str, further: Array | None = None) -> Int64:
         """tid of each slice; rows are named on the way."""
         tid = np.asarray(stream + row * ROW_STEP, np.int64)
         further = row if further is None else further
@@ -139,32 +150,27 @@ class _Layout:
             self.rows.setdefault(key, Row(*key, f"thread {number}", number * 1_000))
 
     def named_rows(self) -> list[str]:
-        return row_names(self.result, self.who.pid, self.devices - {gpu.OVERHEAD_PID}, self.rows.values())
+        ts = microseconds(np.array([self.first]))[0]
+        devices = self.devices - {gpu.OVERHEAD_PID, self.who.pid}
+        return row_names(self.result, ts, self.who.pid, devices, self.rows.values())
 
     def events(self) -> Iterator[list[str]]:
-        result, who, origin = self.result, self.who, self.origin
-        yield from host.region_events(result, who, self.region_tid, origin)
-        yield from host.marker_events(result, who, self.marker_tid, origin)
-        yield from host.call_events(result, who, origin)
-        yield from host.gpu_region_events(result, who, self.spans, self.span_tid, origin)
-        yield from gpu.kernel_events(result, who, self.kernel_tid, origin)
-        yield from gpu.memcpy_events(result, who, self.memcpy_tid, origin)
-        yield from gpu.memset_events(result, who, self.memset_tid, origin)
-        yield from gpu.graph_events(result, who, self.graph_tid, origin)
-        yield from gpu.sync_events(result, who, self.sync_tid, origin)
-        yield from gpu.overhead_events(result, self.overhead_row, origin)
+        result, who = self.result, self.who
+        yield from host.region_events(result, who, self.region_tid)
+        yield from host.marker_events(result, who, self.marker_tid)
+        yield from host.call_events(result, who)
+        yield from host.gpu_region_events(result, who, self.spans, self.span_tid)
+        yield from gpu.kernel_events(result, who, self.kernel_tid)
+        yield from gpu.memcpy_events(result, who, self.memcpy_tid)
+        yield from gpu.memset_events(result, who, self.memset_tid)
+        yield from gpu.graph_events(result, who, self.graph_tid)
+        yield from gpu.sync_events(result, who, self.sync_tid)
+        yield from gpu.overhead_events(result, self.overhead_row)
         started: set[int] = set()
         for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
-            yield from host.flow_events(result, who, name, tid, origin, started)
+            yield from host.flow_events(result, who, name, tid, started)
         yield [self._end()]
 
     def _end(self) -> str:
-        ends = [int(self.result.tables[name]["end"].max()) for name in _TIMED if len(self.result.tables[name])]
-        ts = max(ends, default=self.origin) - self.origin
-        return f'{{"name":"Record Window End","ph":"i","s":"g","pid":"Traces","tid":"Trace cuptiprof","ts":{ts // 1000}.{ts % 1000:03d}}}'
-
-
-def _unix_offset(result: Result) -> int:
-    """Unix time minus run clock; 0 if the run does not say (its times are then taken as they are)."""
-    pairs = result.metadata.get("clock_pairs") or []
-    return int(pairs[0][1]) - int(pairs[0][0]) if pairs else 0
+        end = microseconds(np.array([self.last]))[0]
+        return f'{{"name":"Record Window End","ph":"i","s":"g","pid":"Traces","tid":"Trace cuptiprof","ts":{end}}}'

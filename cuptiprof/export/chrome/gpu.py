@@ -3,60 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from cuptiprof.enums import (
-    CHANNEL_TYPES,
-    MEMCPY_KINDS,
-    MEMORY_KINDS,
-    NO_ID,
-    OVERHEAD_KINDS,
-    SYNCHRONIZATION_TYPES,
-    word,
-)
+from cuptiprof.enums import MEMCPY_KINDS, MEMORY_KINDS, OVERHEAD_KINDS, SYNC_KINDS
 from cuptiprof.export.chrome.identity import Identity
 from cuptiprof.export.chrome.launch_args import LaunchArgs
 from cuptiprof.export.chrome.text import microseconds, quoted
 from cuptiprof.report.activities import kernel_names, traced_graphs
-from cuptiprof.report.aggregate import AnyArray, Int64
-
-if TYPE_CHECKING:
-    from cuptiprof.result import Result, Table
+from cuptiprof.report.aggregate import Int64
+from cuptiprof.result import Result
+from cuptiprof.tables import Table
 
 CHUNK = 1 << 15
 OVERHEAD_PID = -1  # where Kineto puts it
-
-
-@dataclass
-class Placed:
-    """Rows of a table and where each is drawn: ``row`` 0 is the stream's own."""
-
-    table: Table
-    row: Int64
+NO_ID = 0xFFFFFFFF  # a stream or event that is none
+_CHANNEL_TYPES = {1: "COMPUTE", 2: "ASYNC_MEMCPY", 3: "DECOMP"}  # CUpti_ChannelType
 
 
 def chunks(n: int) -> Iterator[slice]:
     return (slice(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK))
 
 
-def kernel_events(
-    result: Result, who: Identity, tid: Int64, origin: int, demangling: bool = True
-) -> Iterator[list[str]]:
+def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = True) -> Iterator[list[str]]:
     table = result.tables["kernels"]
     launches = LaunchArgs(result)
-    ids = kernel_names(table, demangling)
+    ids = kernel_names(table, demangle)
     names = quoted(ids.names)
     external = who.external_ids(table["correlation_id"], table["region_instance"])
     for rows in chunks(len(table)):
         get = _getter(table, rows)
         start = table["start"][rows]
         texts = []
-        for name, ts, dur, device, row, ext, queued, context, stream, correlation, config, graph, node, channel, kind in zip(
+        for (
+            name,
+            ts,
+            dur,
+            device,
+            row,
+            ext,
+            queued,
+            context,
+            stream,
+            correlation,
+            config,
+            graph,
+            node,
+            channel,
+            kind,
+        ) in zip(
             ids.ids[rows].tolist(),
-            microseconds(start - origin),
+            microseconds(start),
             microseconds(table["end"][rows] - start),
             get("device"),
             tid[rows].tolist(),
@@ -74,7 +70,7 @@ def kernel_events(
         ):
             extra = f',"graph id":{graph},"graph node id":{node}' if graph or node else ""
             if kind:
-                extra += f',"channel":{channel},"channel_type":"{word(CHANNEL_TYPES, kind)}"'
+                extra += f',"channel":{channel},"channel_type":"{_CHANNEL_TYPES.get(kind, kind)}"'
             texts.append(
                 f'{{"ph":"X","cat":"kernel","name":{names[name]},"pid":{device},"tid":{row},"ts":{ts},"dur":{dur},'
                 f'"args":{{{_external(ext)}"queued":{queued},"device":{device},"context":{context},"stream":{stream},'
@@ -83,29 +79,29 @@ def kernel_events(
         yield texts
 
 
-def memcpy_events(result: Result, who: Identity, tid: Int64, origin: int) -> Iterator[list[str]]:
+def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     table = result.tables["memcpys"]
     external = who.external_ids(table["correlation_id"], table["region_instance"])
     for rows in chunks(len(table)):
         get = _getter(table, rows)
         peers = zip(get("is_peer"), get("src_device"), get("dst_device"), strict=True)
         names = [
-            f'"Memcpy {word(MEMCPY_KINDS, kind)} ({word(MEMORY_KINDS, src)} -> {word(MEMORY_KINDS, dst)})"'
+            f'"Memcpy {_word(MEMCPY_KINDS, kind)} ({_word(MEMORY_KINDS, src)} -> {_word(MEMORY_KINDS, dst)})"'
             for kind, src, dst in zip(get("copy_kind"), get("src_kind"), get("dst_kind"), strict=True)
         ]
         extras = [
             f',"fromDevice":{src},"inDevice":{device},"toDevice":{dst}' if is_peer else ""
             for (is_peer, src, dst), device in zip(peers, get("device"), strict=True)
         ]
-        yield _copies(table, rows, "gpu_memcpy", names, extras, external, tid, origin)
+        yield _copies(table, rows, "gpu_memcpy", names, extras, external, tid)
 
 
-def memset_events(result: Result, who: Identity, tid: Int64, origin: int) -> Iterator[list[str]]:
+def memset_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     table = result.tables["memsets"]
     external = who.external_ids(table["correlation_id"], table["region_instance"])
     for rows in chunks(len(table)):
-        names = [f'"Memset ({word(MEMORY_KINDS, kind)})"' for kind in table["memory_kind"][rows].tolist()]
-        yield _copies(table, rows, "gpu_memset", names, [""] * len(names), external, tid, origin)
+        names = [f'"Memset ({_word(MEMORY_KINDS, kind)})"' for kind in table["memory_kind"][rows].tolist()]
+        yield _copies(table, rows, "gpu_memset", names, [""] * len(names), external, tid)
 
 
 def _copies(
@@ -116,7 +112,6 @@ def _copies(
     extras: list[str],
     external: Int64,
     tid: Int64,
-    origin: int,
 ) -> list[str]:
     get = _getter(table, rows)
     start = table["start"][rows]
@@ -127,7 +122,7 @@ def _copies(
         f'"correlation":{correlation},"bytes":{size},"memory bandwidth (GB/s)":{size / ns if ns > 0 else 0!r}{extra}}}}}'
         for name, ts, dur, ns, device, row, ext, context, stream, correlation, size, extra in zip(
             names,
-            microseconds(start - origin),
+            microseconds(start),
             microseconds(duration),
             duration.tolist(),
             get("device"),
@@ -143,7 +138,7 @@ def _copies(
     ]
 
 
-def graph_events(result: Result, who: Identity, tid: Int64, origin: int) -> Iterator[list[str]]:
+def graph_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     """Graph launches whose nodes were not recorded: one slice for the whole graph."""
     table = result.tables["graph_launches"].where(traced_graphs(result))
     external = who.external_ids(table["correlation_id"], table["region_instance"])
@@ -155,7 +150,7 @@ def graph_events(result: Result, who: Identity, tid: Int64, origin: int) -> Iter
             f'"dur":{dur},"args":{{{_external(ext)}"device":{device},"context":{context},"stream":{stream},'
             f'"correlation":{correlation},"graph id":{graph}}}}}'
             for ts, dur, device, row, ext, context, stream, correlation, graph in zip(
-                microseconds(start - origin),
+                microseconds(start),
                 microseconds(table["end"][rows] - start),
                 get("device"),
                 tid[rows].tolist(),
@@ -169,7 +164,7 @@ def graph_events(result: Result, who: Identity, tid: Int64, origin: int) -> Iter
         ]
 
 
-def sync_events(result: Result, who: Identity, tid: Int64, origin: int) -> Iterator[list[str]]:
+def sync_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     table = result.tables["synchronizations"]
     device = who.device_of_context(table["context"])
     recorded = result.tables["cuda_events"]
@@ -188,7 +183,7 @@ def sync_events(result: Result, who: Identity, tid: Int64, origin: int) -> Itera
         start = table["start"][rows]
         texts = []
         for ts, dur, kind, gpu, row, context, stream, correlation, event, key in zip(
-            microseconds(start - origin),
+            microseconds(start),
             microseconds(table["end"][rows] - start),
             get("type"),
             device[rows].tolist(),
@@ -200,7 +195,7 @@ def sync_events(result: Result, who: Identity, tid: Int64, origin: int) -> Itera
             get("event_sync_id"),
             strict=True,
         ):
-            name = f'"{word(SYNCHRONIZATION_TYPES, kind)}"'
+            name = f'"{_word(SYNC_KINDS, kind)}"'
             waited = ""
             if kind in (1, 2):  # event synchronisation, stream wait event
                 on_stream, on_correlation = by_id.get(key, (-1, -1))
@@ -216,15 +211,15 @@ def sync_events(result: Result, who: Identity, tid: Int64, origin: int) -> Itera
         yield texts
 
 
-def overhead_events(result: Result, row: Int64, origin: int) -> Iterator[list[str]]:
+def overhead_events(result: Result, row: Int64) -> Iterator[list[str]]:
     table = result.tables["overhead"]
     for rows in chunks(len(table)):
         start = table["start"][rows]
         yield [
-            f'{{"ph":"X","cat":"overhead","name":"{OVERHEAD_KINDS.get(kind, f"Unknown {kind}")}","pid":{OVERHEAD_PID},'
+            f'{{"ph":"X","cat":"overhead","name":"{_word(OVERHEAD_KINDS, kind)}","pid":{OVERHEAD_PID},'
             f'"tid":{tid},"ts":{ts},"dur":{dur},"args":{{}}}}'
             for ts, dur, kind, tid in zip(
-                microseconds(start - origin),
+                microseconds(start),
                 microseconds(table["end"][rows] - start),
                 table["kind"][rows].tolist(),
                 row[rows].tolist(),
@@ -235,6 +230,10 @@ def overhead_events(result: Result, row: Int64, origin: int) -> Iterator[list[st
 
 def _getter(table: Table, rows: slice) -> Any:
     return lambda column: table[column][rows].tolist()
+
+
+def _word(names: dict[int, str], value: int) -> str:
+    return names.get(value, "Unknown")
 
 
 def _external(value: int) -> str:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cuptiprof.occupancy import chip_limits
-from cuptiprof.report import heading
-
-if TYPE_CHECKING:
-    from cuptiprof.result import Result
+from cuptiprof.result import Result
 
 
 @dataclass(frozen=True)
@@ -24,29 +21,21 @@ class Row:
     sort_index: int
 
 
-def members(result: Result, trace_name: str, base_ns: int) -> dict[str, Any]:
+def members(result: Result, base_ns: int) -> dict[str, Any]:
     """Top-level members of the trace other than its events."""
     metadata = result.metadata
-    given = metadata.get("distributed")
-    distributed = dict(given) if isinstance(given, Mapping) else {}
-    distributed["rank"] = distributed.get("rank") if isinstance(distributed.get("rank"), int) else 0
-    distributed.setdefault("world_size", 1)
-    label = heading.simulated_label(result)
-    out: dict[str, Any] = {
+    simulated = f"simulated ({metadata.get('simulated_chip') or 'unknown chip'})" if result.simulated else ""
+    return {
         "schemaVersion": 1,
         "deviceProperties": _devices(result),
-        "distributedInfo": distributed,
+        "distributedInfo": {"rank": int(metadata.get("rank", 0))},
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": base_ns,
-        "traceName": f"{trace_name} [{label}]" if label else trace_name,
-        "producer": f"cuptiprof {metadata.get('cuptiprof_version', '')}".strip(),
+        "traceName": " ".join(filter(None, [simulated, f"cuptiprof {metadata.get('cuptiprof_version', '')}".strip()])),
+        "simulated": bool(result.simulated),
         "device": str(metadata.get("device", "")),
-        "losses": heading.losses(result),
+        "losses": {name: count for name, count in result.losses.items() if count},
     }
-    if result.simulated:
-        out["simulated"] = True
-        out["simulated_chip"] = str(metadata.get("simulated_chip") or "")
-    return out
 
 
 def _devices(result: Result) -> list[dict[str, Any]]:
@@ -77,29 +66,23 @@ def _devices(result: Result) -> list[dict[str, Any]]:
     return out
 
 
-def row_names(result: Result, pid: int, devices: Iterable[int], rows: Iterable[Row]) -> list[str]:
-    """Metadata events that name processes and rows."""
-    simulated = heading.simulated_label(result)
-    argv = result.metadata.get("argv") or []
-    program = str(argv[0]) if argv else "python"
-    events = _process(pid, program, "CPU", pid)
-    for device in sorted(devices):
-        label = f"GPU {device}, {simulated}" if simulated else f"GPU {device}"
-        # After every process of the host, as Kineto sorts them.
-        events += _process(device, program, label, 5_000_000 + device)
+def row_names(result: Result, ts: str, pid: int, devices: Iterable[int], rows: Iterable[Row]) -> list[str]:
+    """Metadata events that name processes and rows; ``ts`` in microseconds."""
+
+    def event(name: str, pid: int, tid: int, /, **args: Any) -> str:
+        text = json.dumps({"name": name, "ph": "M", "pid": pid, "tid": tid, "args": args})
+        return f'{text[:-1]}, "ts": {ts}}}'
+
+    simulated = " (simulated)" if result.simulated else ""
+    processes = [(pid, "CPU (simulated run)" if result.simulated else "CPU", pid)]
+    # GPUs come after every process of the host, as Kineto sorts them.
+    processes += [(device, f"GPU {device}{simulated}", 5_000_000 + device) for device in sorted(devices)]
+    events = []
+    for process, label, sort_index in processes:
+        events.append(event("process_name", process, 0, name="python"))
+        events.append(event("process_labels", process, 0, labels=label))
+        events.append(event("process_sort_index", process, 0, sort_index=sort_index))
     for row in rows:
-        events.append(_event("thread_name", row.pid, row.tid, {"name": row.name}))
-        events.append(_event("thread_sort_index", row.pid, row.tid, {"sort_index": row.sort_index}))
+        events.append(event("thread_name", row.pid, row.tid, name=row.name))
+        events.append(event("thread_sort_index", row.pid, row.tid, sort_index=row.sort_index))
     return events
-
-
-def _process(pid: int, name: str, label: str, sort_index: int) -> list[str]:
-    return [
-        _event("process_name", pid, 0, {"name": name}),
-        _event("process_labels", pid, 0, {"labels": label}),
-        _event("process_sort_index", pid, 0, {"sort_index": sort_index}),
-    ]
-
-
-def _event(name: str, pid: int, tid: int, args: dict[str, Any]) -> str:
-    return json.dumps({"name": name, "ph": "M", "ts": 0, "pid": pid, "tid": tid, "args": args})

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cuptiprof.export.chrome.gpu import chunks
 from cuptiprof.export.chrome.identity import Identity
 from cuptiprof.export.chrome.text import microseconds, quoted_codes
-from cuptiprof.report.aggregate import AnyArray, Int64
-
-if TYPE_CHECKING:
-    from cuptiprof.result import Result
+from cuptiprof.report.aggregate import Int64
+from cuptiprof.result import Result
+from cuptiprof.tables import Array
 
 # Categories of the markers of an imported trace that Kineto itself writes; NVTX ranges are annotations to it.
 _MARKER_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cpu_instant_event", "Trace")
 
 
-def call_events(result: Result, who: Identity, origin: int) -> Iterator[list[str]]:
+def call_events(result: Result, who: Identity) -> Iterator[list[str]]:
     """CUDA runtime and driver calls."""
     table = result.tables["api_calls"]
     for rows in chunks(len(table)):
@@ -31,7 +29,7 @@ def call_events(result: Result, who: Identity, origin: int) -> Iterator[list[str
             f"{_failed(code)}}}}}"
             for name, ts, dur, driver, pid, tid, ext, cbid, correlation, code in zip(
                 quoted_codes(table.codes("name")[rows], table.strings),
-                microseconds(start - origin),
+                microseconds(start),
                 microseconds(table["end"][rows] - start),
                 table["domain"][rows].tolist(),
                 table["process"][rows].tolist(),
@@ -45,20 +43,21 @@ def call_events(result: Result, who: Identity, origin: int) -> Iterator[list[str
         ]
 
 
-def region_events(result: Result, who: Identity, tid: Int64, origin: int) -> Iterator[list[str]]:
+def region_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     """Regions as Kineto's user annotations."""
     table = result.tables["regions"]
     for rows in chunks(len(table)):
         start = table["start"][rows]
         yield [
             f'{{"ph":"X","cat":"user_annotation","name":{name},"pid":{who.pid},"tid":{row},"ts":{ts},"dur":{dur},'
-            f'"args":{{"External id":{instance + who.region_base}{more}}}}}'
-            for name, ts, dur, row, instance, more in zip(
+            f'"args":{{"External id":{instance + who.region_base},"path":{path}{more}}}}}'
+            for name, ts, dur, row, instance, path, more in zip(
                 quoted_codes(table.codes("name")[rows], table.strings),
-                microseconds(start - origin),
+                microseconds(start),
                 microseconds(table["end"][rows] - start),
                 tid[rows].tolist(),
                 table["instance"][rows].tolist(),
+                quoted_codes(table.codes("path")[rows], table.strings),
                 _region_metadata(result, rows),
                 strict=True,
             )
@@ -85,9 +84,7 @@ def _region_metadata(result: Result, rows: slice) -> list[str]:
     return out
 
 
-def gpu_region_events(
-    result: Result, who: Identity, spans: dict[str, AnyArray], tid: Int64, origin: int
-) -> Iterator[list[str]]:
+def gpu_region_events(result: Result, who: Identity, spans: dict[str, Array], tid: Int64) -> Iterator[list[str]]:
     """Regions projected to the GPU; ``spans`` from ``projection.project``."""
     regions = result.tables["regions"]
     names = quoted_codes(regions.codes("name"), regions.strings)
@@ -97,7 +94,7 @@ def gpu_region_events(
             f'"dur":{dur},"args":{{"External id":{instance + who.region_base}}}}}'
             for region, ts, dur, device, row, instance in zip(
                 spans["region_row"][rows].tolist(),
-                microseconds(spans["start"][rows] - origin),
+                microseconds(spans["start"][rows]),
                 microseconds(spans["end"][rows] - spans["start"][rows]),
                 spans["device"][rows].tolist(),
                 tid[rows].tolist(),
@@ -107,7 +104,7 @@ def gpu_region_events(
         ]
 
 
-def marker_events(result: Result, who: Identity, tid: Int64, origin: int) -> Iterator[list[str]]:
+def marker_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     """NVTX ranges and marks, and the operators of an imported trace."""
     table = result.tables["markers"]
     strings = table.strings
@@ -117,7 +114,7 @@ def marker_events(result: Result, who: Identity, tid: Int64, origin: int) -> Ite
         texts = []
         for name, ts, dur, ns, row, key, category, domain in zip(
             quoted_codes(table.codes("name")[rows], strings),
-            microseconds(start - origin),
+            microseconds(start),
             microseconds(duration),
             duration.tolist(),
             tid[rows].tolist(),
@@ -139,9 +136,7 @@ def marker_events(result: Result, who: Identity, tid: Int64, origin: int) -> Ite
         yield texts
 
 
-def flow_events(
-    result: Result, who: Identity, name: str, tid: Int64, origin: int, started: set[int]
-) -> Iterator[list[str]]:
+def flow_events(result: Result, who: Identity, name: str, tid: Int64, started: set[int]) -> Iterator[list[str]]:
     """Arrows from the calls to the rows of a GPU table; ``started`` holds the calls that have their beginning."""
     api, table = result.tables["api_calls"], result.tables[name]
     for rows in chunks(len(table)):
@@ -152,10 +147,10 @@ def flow_events(
         for key, row, begin, pid, thread, end, device, target in zip(
             correlation[joined].tolist(),
             call[joined].tolist(),
-            microseconds(api["start"][call[joined]] - origin),
+            microseconds(api["start"][call[joined]]),
             api["process"][call[joined]].tolist(),
             api["thread"][call[joined]].tolist(),
-            microseconds(table["start"][rows][joined] - origin),
+            microseconds(table["start"][rows][joined]),
             table["device"][rows][joined].tolist(),
             tid[rows][joined].tolist(),
             strict=True,
@@ -177,5 +172,3 @@ def _external(value: int) -> str:
 
 def _failed(code: int) -> str:
     return f',"return value":{code}' if code else ""
-
-

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from cuptiprof.report.aggregate import AnyArray, Int64
-
-if TYPE_CHECKING:
-    from cuptiprof.result import Result
+from cuptiprof.report.aggregate import Int64
+from cuptiprof.result import Result
+from cuptiprof.tables import Array
 
 
 class Identity:
@@ -33,7 +30,7 @@ class Identity:
         self._call_ids = api["correlation_id"][self._call_order]
         self.call_external_id = self._external_ids(result)
 
-    def calls(self, correlation_id: AnyArray) -> Int64:
+    def calls(self, correlation_id: Array) -> Int64:
         """Row of the API call with each correlation ID, -1 if it was not recorded."""
         if not len(self._call_ids):
             return np.full(len(correlation_id), -1, np.int64)
@@ -41,7 +38,7 @@ class Identity:
         found = (self._call_ids[at] == correlation_id) & (np.asarray(correlation_id) != 0)
         return np.where(found, self._call_order[at], -1)
 
-    def external_ids(self, correlation_id: AnyArray, region_instance: AnyArray) -> Int64:
+    def external_ids(self, correlation_id: Array, region_instance: Array) -> Int64:
         """External id of GPU work: that of its launch call, else of its region; 0: none."""
         call = self.calls(correlation_id)
         own = self._region_ids(region_instance)
@@ -49,7 +46,7 @@ class Identity:
             return own
         return np.where(call >= 0, np.where(self.call_external_id[call] > 0, self.call_external_id[call], own), own)
 
-    def device_of_context(self, context: AnyArray) -> Int64:
+    def device_of_context(self, context: Array) -> Int64:
         """Device of each context; 0 for one that was never seen."""
         known = np.fromiter(self._device_of_context.values(), np.int64, len(self._device_of_context))
         ids = np.fromiter(self._device_of_context.keys(), np.int64, len(self._device_of_context))
@@ -59,7 +56,7 @@ class Identity:
         at = np.minimum(np.searchsorted(ids, context, sorter=order), len(ids) - 1)
         return np.where(ids[order[at]] == context, known[order[at]], 0)
 
-    def _region_ids(self, instance: AnyArray) -> Int64:
+    def _region_ids(self, instance: Array) -> Int64:
         instance = np.asarray(instance, np.int64)
         return np.where(instance > 0, instance + self.region_base, 0)
 
@@ -90,7 +87,7 @@ class Identity:
         return devices
 
 
-def _innermost(start: AnyArray, end: AnyArray, key: AnyArray, times: AnyArray) -> Int64:
+def _innermost(start: Array, end: Array, key: Array, times: Array) -> Int64:
     """Key of the innermost interval (of one thread, nested) that holds each time; 0: none."""
     order = np.lexsort((-end, start))
     starts, ends, keys = start[order].tolist(), end[order].tolist(), key[order].tolist()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cuptiprof.occupancy import UNLIMITED, WARP_SIZE, Occupancy, chip_limits, occupancy
-
-if TYPE_CHECKING:
-    from cuptiprof.result import Result
+from cuptiprof.result import Result
 
 
 class LaunchArgs:

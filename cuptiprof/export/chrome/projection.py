@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from cuptiprof.report.aggregate import AnyArray, group_stats
+from cuptiprof.report.aggregate import group_stats
 from cuptiprof.report.region_tree import WORK_TABLES
+from cuptiprof.result import Result
+from cuptiprof.tables import Array
 
-if TYPE_CHECKING:
-    from cuptiprof.result import Result
 
-
-def project(result: Result) -> dict[str, AnyArray]:
+def project(result: Result) -> dict[str, Array]:
     """Columns instance, region_row (row in ``regions``), device, stream, start, end of the spans, int64 ns.
 
     Work of a nested region counts for the regions around it too, so that the spans nest as the regions do. A span is
     one ns longer at either end than its work, as Kineto has it, unless other work of the stream touches it there.
+    ``ProfilerStep#N`` has no span but for work launched in it directly: HTA would take the span for one more step.
     """
     regions = result.tables["regions"]
     tables = [result.tables[name] for name in WORK_TABLES]
@@ -32,6 +30,7 @@ def project(result: Result) -> dict[str, AnyArray]:
         }.items()
     }
     row_of, parent_of = _rows_and_parents(result)
+    is_step = _steps(result)
     columns["region_row"] = np.where(
         columns["instance"] < len(row_of), row_of[np.minimum(columns["instance"], len(row_of) - 1)], -1
     )
@@ -45,7 +44,7 @@ def project(result: Result) -> dict[str, AnyArray]:
     keep = columns["region_row"] >= 0
     row, stream = columns["region_row"][keep], stream_id[keep]
     start, end = columns["start"][keep], columns["end"][keep]
-    pieces: list[tuple[AnyArray, AnyArray, AnyArray, AnyArray]] = []
+    pieces: list[tuple[Array, Array, Array, Array]] = []
     while len(row):
         key = stream * stats + row
         lowest, highest = group_stats(key, start), group_stats(key, end)
@@ -53,7 +52,7 @@ def project(result: Result) -> dict[str, AnyArray]:
         start, end = lowest.minimum, highest.maximum
         pieces.append((row, stream, start, end))
         outer = parent_of[row]
-        inside = outer >= 0
+        inside = (outer >= 0) & ~is_step[outer]
         row, stream, start, end = outer[inside], stream[inside], start[inside], end[inside]
     if pieces:
         row, stream, start, end = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
@@ -72,7 +71,17 @@ def project(result: Result) -> dict[str, AnyArray]:
     }
 
 
-def _rows_and_parents(result: Result) -> tuple[AnyArray, AnyArray]:
+def _steps(result: Result) -> Array:
+    """Mask of the regions that are steps of a profiler; one more False at the end, for row -1."""
+    regions = result.regions
+    codes = regions.codes("name")
+    used = np.unique(codes)
+    steps = [code for code in used.tolist() if regions.strings[code].startswith("ProfilerStep#")]
+    mask: Array = np.r_[np.isin(codes, steps), False]
+    return mask
+
+
+def _rows_and_parents(result: Result) -> tuple[Array, Array]:
     """Row of each region instance (index: instance; -1: none), and the row of each row's parent (-1: none).
 
     A parent that does not come before its child (a damaged file) counts as none, so that walking outwards ends.
@@ -95,8 +104,8 @@ def _rows_and_parents(result: Result) -> tuple[AnyArray, AnyArray]:
 
 
 def _widened(
-    stream: AnyArray, start: AnyArray, end: AnyArray, work_stream: AnyArray, work_start: AnyArray, work_end: AnyArray
-) -> tuple[AnyArray, AnyArray]:
+    stream: Array, start: Array, end: Array, work_stream: Array, work_start: Array, work_end: Array
+) -> tuple[Array, Array]:
     out_start, out_end = start.copy(), end.copy()
     for key in np.unique(stream).tolist():
         mine, work = np.flatnonzero(stream == key), work_stream == key

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cuptiprof.report.aggregate import AnyArray, Int64
+from cuptiprof.report.aggregate import Int64
+from cuptiprof.tables import Array
 
 _Place = Callable[[list[int], list[int]], list[int]]
 
@@ -22,17 +23,17 @@ ROW_STEP = 1_000_000
 """tid of the k-th further row of stream or thread t: t + k * ROW_STEP."""
 
 
-def serial_rows(group: AnyArray, start: AnyArray, end: AnyArray) -> Int64:
+def serial_rows(group: Array, start: Array, end: Array) -> Int64:
     """Row (0, 1, ...) of each slice within its group so that the slices of a row follow each other."""
     return _assign(group, start, end, _place_serial)
 
 
-def nested_rows(group: AnyArray, start: AnyArray, end: AnyArray) -> Int64:
+def nested_rows(group: Array, start: Array, end: Array) -> Int64:
     """Row of each slice within its group so that any two slices of a row are disjoint or one holds the other."""
     return _assign(group, start, end, _place_nested)
 
 
-def _assign(group: AnyArray, start: AnyArray, end: AnyArray, place: _Place) -> Int64:
+def _assign(group: Array, start: Array, end: Array, place: _Place) -> Int64:
     out = np.zeros(len(group), np.int64)
     if len(group) < 2:
         return out
@@ -70,15 +71,17 @@ def _place_nested(starts: list[int], ends: list[int]) -> list[int]:
     stacks: list[list[int]] = []  # ends of the open slices of each row
     rows = []
     for start, end in zip(starts, ends, strict=True):
-        for row, stack in enumerate(stacks):
+        row = 0
+        while row < len(stacks):
+            stack = stacks[row]
             while stack and stack[-1] <= start:
                 stack.pop()
             if not stack or stack[-1] >= end:
                 break
-        else:
-            row = min(len(stacks), MAX_ROWS - 1)
-            if row == len(stacks):
-                stacks.append([])
+            row += 1
+        row = min(row, MAX_ROWS - 1)
+        if row == len(stacks):
+            stacks.append([])
         stacks[row].append(end)
         rows.append(row)
     return rows

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cuptiprof.report.aggregate import AnyArray
+from cuptiprof.tables import Array
 
 
-def microseconds(ns: AnyArray) -> list[str]:
+def microseconds(ns: Array) -> list[str]:
     """Integer ns as microseconds with three decimals, exactly: no float is involved."""
     whole, rest = np.divmod(np.abs(np.asarray(ns, np.int64)), 1_000)
     signs = (np.asarray(ns) < 0).tolist()
@@ -25,7 +25,7 @@ def quoted(texts: Iterable[str]) -> list[str]:
     return [json.dumps(text) for text in texts]
 
 
-def quoted_codes(codes: AnyArray, strings: list[str] | tuple[str, ...]) -> list[str]:
+def quoted_codes(codes: Array, strings: Sequence[str]) -> list[str]:
     """JSON strings of a column of string indices; each distinct string is escaped once."""
     used, inverse = np.unique(codes, return_inverse=True)
     texts = quoted(strings[int(code)] for code in used)

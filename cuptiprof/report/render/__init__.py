@@ -1,33 +1,33 @@
-"""Renderers: each turns a TableModel into text of one format."""
+"""A report as text, rich text, Markdown, CSV or JSON. One file a format."""
 
 from __future__ import annotations
 
-from typing import TextIO
-
-from cuptiprof.report.model import TableModel
+from cuptiprof.errors import ResultError
+from cuptiprof.report.model import Report
 from cuptiprof.report.render.to_csv import to_csv
 from cuptiprof.report.render.to_json import to_json
 from cuptiprof.report.render.to_markdown import to_markdown
 from cuptiprof.report.render.to_rich import to_rich
 from cuptiprof.report.render.to_text import to_text
-from cuptiprof.report.units import TimeUnit
 
 FORMATS = ("text", "rich", "markdown", "csv", "json")
 
 
-def render_model(
-    model: TableModel, format: str, units: TimeUnit, *, width: int | None, file: TextIO | None
-) -> str:
-    """``model`` in one of FORMATS; ValueError for any other."""
+def render(report: Report, format: str = "text", *, width: int | None = None) -> str:
+    """The report in one of :data:`FORMATS`; ``width`` in cells is for "rich" (None: that of the terminal).
+
+    Raises:
+        ResultError: an unknown format.
+    """
     match format:
         case "text":
-            return to_text(model, units)
+            return to_text(report)
         case "rich":
-            return to_rich(model, units, width=width, file=file)
+            return to_rich(report, width)
         case "markdown":
-            return to_markdown(model, units)
+            return to_markdown(report)
         case "csv":
-            return to_csv(model, units)
+            return to_csv(report)
         case "json":
-            return to_json(model)
-    raise ValueError(f"unknown report format {format!r}: one of {', '.join(FORMATS)}")
+            return to_json(report)
+    raise ResultError(f"unknown format {format!r}", hint=f"one of: {', '.join(FORMATS)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cuptiprof.report.model import Column, TableModel
+from cuptiprof.report.model import Column, View
 from cuptiprof.report.names import printable
 from cuptiprof.report.units import (
     TimeUnit,
@@ -21,35 +21,33 @@ from cuptiprof.report.units import (
 MISSING = "-"
 
 
-def human_columns(model: TableModel) -> list[Column]:
-    return [column for column in model.columns if column.human]
+def human_columns(view: View) -> list[Column]:
+    return [column for column in view.columns if column.human]
 
 
 def is_left_aligned(column: Column) -> bool:
     return column.kind == "text"
 
 
-def format_column(model: TableModel, column: Column, units: TimeUnit) -> list[str]:
+def format_column(view: View, column: Column, units: TimeUnit) -> list[str]:
     """All cells of a column; names are made printable, missing values become ``-``."""
-    formatter = _formatter(column, units, model.origin_ns)
-    values = model.data[column.key]
+    formatter = _formatter(column, units)
+    values = view.data[column.key]
     cells = [MISSING if is_missing(value) else formatter(value) for value in values]
-    if column.kind == "text" and model.depth_key:
-        depths = model.data[model.depth_key]
+    if column.kind == "text" and view.depth_key:
+        depths = view.data[view.depth_key]
         cells = [f"{'  ' * depth}{cell}" for depth, cell in zip(depths, cells, strict=True)]
     return cells
 
 
-def _formatter(column: Column, units: TimeUnit, origin_ns: int) -> Callable[[Any], str]:
+def _formatter(column: Column, units: TimeUnit) -> Callable[[Any], str]:
     match column.kind:
         case "text" | "label":
             return lambda value: printable(str(value))
         case "percent":
             return format_percent
-        case "duration":
+        case "duration" | "instant":
             return lambda value: format_time(value, units)
-        case "instant":
-            return lambda value: format_time(value - origin_ns, units)
         case "bytes":
             return format_bytes
         case "byte_rate":
@@ -58,17 +56,17 @@ def _formatter(column: Column, units: TimeUnit, origin_ns: int) -> Callable[[Any
             return format_flop
         case "flop_rate":
             return format_flop_rate
-        case "count" | "id":
+        case "count":
             return str
-        case "dim3":
+        case "dims":
             return lambda value: f"({value[0]} {value[1]} {value[2]})"
 
 
-def block_spans(model: TableModel) -> list[tuple[str, int, int]]:
+def block_spans(view: View) -> list[tuple[str, int, int]]:
     """Runs of rows with one value of the block column: (block, first row, row after the last)."""
-    if not model.block_key:
-        return [("", 0, len(model))]
-    values = model.data[model.block_key]
+    if not view.block_key:
+        return [("", 0, len(view))]
+    values = view.data[view.block_key]
     spans: list[tuple[str, int, int]] = []
     for i, value in enumerate(values):
         if spans and spans[-1][0] == value:
@@ -78,7 +76,7 @@ def block_spans(model: TableModel) -> list[tuple[str, int, int]]:
     return spans
 
 
-def missing_notes(model: TableModel) -> list[str]:
+def missing_notes(view: View) -> list[str]:
     """What to say of blocks that have no rows."""
-    present = {block for block, first, after in block_spans(model) if after > first}
-    return [note for block, note in model.notes.items() if block not in present]
+    present = {block for block, first, after in block_spans(view) if after > first}
+    return [note for block, note in view.notes.items() if block not in present]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cuptiprof.report.model import TableModel
+from cuptiprof.report.model import Report
 from cuptiprof.report.names import printable
 from cuptiprof.report.render.cells import (
     block_spans,
@@ -13,36 +13,36 @@ from cuptiprof.report.render.cells import (
     is_left_aligned,
     missing_notes,
 )
-from cuptiprof.report.units import TimeUnit
+from cuptiprof.report.units import check_time_unit
 
 # Everything that Markdown or the HTML inside it could read as markup; a backslash before a pipe alone is not enough,
 # as `<script>` or `[text](address)` in a name would come alive.
 _MARKUP = re.compile(r"([\\`*_{}\[\]()<>#|!~&$@])|^([+-]|\d+\.)|(https?)(?=:)|(www)(?=\.)", re.ASCII)
 
 
-def to_markdown(model: TableModel, units: TimeUnit = "auto") -> str:
-    lines = [f"## {escape(model.title)}", ""]
-    for line in model.preamble:
+def to_markdown(report: Report) -> str:
+    view, units = report.content, check_time_unit(report.units)
+    lines = [f"### {escape(report.title)}", ""]
+    for line in report.header:
         lines += [escape(line), ""]
-    columns = human_columns(model)
-    cells = {column.key: format_column(model, column, units) for column in columns}
-    for block, first, after in block_spans(model):
+    columns = human_columns(view)
+    cells = {column.key: format_column(view, column, units) for column in columns}
+    shown = [column for column in columns if column.key != view.block_key]
+    for block, first, after in block_spans(view):
         if first == after:
             continue
-        shown = [column for column in columns if column.key != model.block_key]
         if block:
-            lines += [f"### {escape(block)}", ""]
+            lines += [f"**{escape(block)}**", ""]
         lines.append("| " + " | ".join(escape(column.title) for column in shown) + " |")
-        lines.append("|" + "|".join(" :-- " if is_left_aligned(column) else " --: " for column in shown) + "|")
+        lines.append("|" + "|".join(":--" if is_left_aligned(column) else "--:" for column in shown) + "|")
         lines += [
-            "| " + " | ".join(_cell(cells[column.key][i]) for column in shown) + " |"
-            for i in range(first, after)
+            "| " + " | ".join(_cell(cells[column.key][i]) for column in shown) + " |" for i in range(first, after)
         ]
         lines.append("")
-    for line in (*missing_notes(model), *model.footers):
+    for line in (*missing_notes(view), *view.footers):
         lines += [escape(line), ""]
-    if model.losses_line:
-        lines += [f"**{escape(model.losses_line)}**", ""]
+    if report.losses_line:
+        lines += [f"**{escape(report.losses_line)}**", ""]
     return "\n".join(lines)
 
 
