@@ -18,7 +18,7 @@ _COLUMNS = (
     Column("correlation", "Correlation", "count", human=False),
     Column("domain", "Domain", "label", human=False),
     Column("return_value", "Error", "count"),
-    Column("region", "Region", "label"),
+    Column("region", "Region", "text"),
     Column("name", "Name", "text", suffix_key="correlation"),
 )
 

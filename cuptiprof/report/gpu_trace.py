@@ -37,7 +37,7 @@ _COLUMNS = (
     Column("context", "Context", "count", min_width=8),
     Column("stream", "Stream", "count", min_width=8),
     Column("correlation", "Correlation", "count", human=False),
-    Column("region", "Region", "label"),
+    Column("region", "Region", "text"),
     Column("name", "Name", "text", suffix_key="correlation"),
 )
 

@@ -15,9 +15,8 @@ from cuptiprof.report.render.cells import (
 )
 from cuptiprof.report.units import check_time_unit
 
-# Everything that Markdown or the HTML inside it could read as markup; a backslash before a pipe alone is not enough,
-# as `<script>` or `[text](address)` in a name would come alive.
-_MARKUP = re.compile(r"([\\`*_{}\[\]()<>#|!~&$@])|^([+-]|\d+\.)|(https?)(?=:)|(www)(?=\.)", re.ASCII)
+# What Markdown, or the HTML inside it, would read as markup: everywhere, at the start of a line, and bare addresses.
+_MARKUP = re.compile(r"[\\`*_\[\]<>|&~$@]|^(?:[#+-]|\d+[.)])(?=\s|$|[#+-])|https?(?=:)|www(?=\.)", re.ASCII)
 
 
 def to_markdown(report: Report) -> str:
