@@ -13,7 +13,7 @@ from cuptiprof.export.chrome import gpu, host
 from cuptiprof.export.chrome.header import Row, members, row_names
 from cuptiprof.export.chrome.identity import Identity
 from cuptiprof.export.chrome.projection import project
-from cuptiprof.export.chrome.rows import ROW_STEP, nested_rows, serial_rows
+from cuptiprof.export.chrome.rows import HOST_ROW_STEP, ROW_STEP, nested_rows, serial_rows
 from cuptiprof.export.chrome.text import microseconds
 from cuptiprof.report.activities import traced_graphs
 from cuptiprof.report.aggregate import Int64
@@ -127,7 +127,7 @@ class _Layout:
             name = f"stream {on} " if on >= 0 else f"Device {pid} "
             if number != on:
                 name += f"({what.strip() or 'overlapping'} {k})"
-            self.rows.setdefault((pid, number), Row(pid, number, name, on * 1_000 + k))
+            self.rows.setdefault((pid, number), Row(pid, number, name, on))
         return tid
 
     def _host_rows(self) -> None:
@@ -139,15 +139,15 @@ class _Layout:
             np.concatenate([regions["start"], markers["start"]]),
             np.concatenate([regions["end"], markers["end"]]),
         )
-        tid = thread + row * ROW_STEP * 1_000  # thread IDs go to 2**22: keep clear of them
+        tid = thread + row * HOST_ROW_STEP
         self.region_tid, self.marker_tid = tid[: len(regions)], tid[len(regions) :]
         for number, on, k in np.unique(np.stack([tid, thread, row], axis=1), axis=0).tolist():
             name = f"thread {on}" if k == 0 else f"thread {on} (overlapping {k})"
-            self.rows.setdefault((pid, number), Row(pid, number, name, on * 1_000 + k))
+            self.rows.setdefault((pid, number), Row(pid, number, name, on))
         api = tables["api_calls"]
         for owner, number in np.unique(np.stack([api["process"], api["thread"]], axis=1), axis=0).tolist():
             key = (owner or pid, number)
-            self.rows.setdefault(key, Row(*key, f"thread {number}", number * 1_000))
+            self.rows.setdefault(key, Row(*key, f"thread {number}", number))
 
     def named_rows(self) -> list[str]:
         ts = microseconds(np.array([self.first]))[0]

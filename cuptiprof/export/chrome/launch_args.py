@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from cuptiprof.occupancy import UNLIMITED, WARP_SIZE, Occupancy, chip_limits, occupancy
 from cuptiprof.result import Result
 
@@ -50,7 +52,7 @@ class LaunchArgs:
             chip = chip_limits(major, int(self._table["compute_capability_minor"][row]))
             assert chip is not None
             achieved = min(active, blocks_per_sm) * threads / chip.max_threads_per_sm
-            parts.append(f'"est. achieved occupancy %":{round(100 * achieved)}')
+            parts.append(f'"est. achieved occupancy %":{math.floor(100 * achieved + 0.5)}')
             limits = {
                 "activeBlocksPerMultiprocessor": active,
                 "blockLimitRegs": int(found.limit_registers[config]),

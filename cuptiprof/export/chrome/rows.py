@@ -19,8 +19,9 @@ _Place = Callable[[list[int], list[int]], list[int]]
 
 MAX_ROWS = 256  # rows tried for one group: past it (thousands of tasks at once) slices share the last
 
+# tid of the k-th further row of stream or thread t: t + k * step. Thread IDs go to 2**22; tids stay below 2**31.
 ROW_STEP = 1_000_000
-"""tid of the k-th further row of stream or thread t: t + k * ROW_STEP."""
+HOST_ROW_STEP = 8_000_000
 
 
 def serial_rows(group: Array, start: Array, end: Array) -> Int64:
