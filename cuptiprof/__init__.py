@@ -18,6 +18,7 @@ from cuptiprof.session import profile
 from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
+    from cuptiprof.export.handler import tensorboard_trace_handler
     from cuptiprof.filters import KernelFilter, Launch
     from cuptiprof.result import Result
     from cuptiprof.runs import open_run as open
@@ -32,6 +33,7 @@ __all__ = [
     "profile",
     "region",
     "schedule",
+    "tensorboard_trace_handler",
 ]
 
 _LAZY = {
@@ -39,6 +41,7 @@ _LAZY = {
     "Launch": ("cuptiprof.filters", "Launch"),
     "Result": ("cuptiprof.result", "Result"),
     "open": ("cuptiprof.runs", "open_run"),
+    "tensorboard_trace_handler": ("cuptiprof.export.handler", "tensorboard_trace_handler"),
 }
 
 

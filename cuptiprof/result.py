@@ -14,6 +14,7 @@ from cuptiprof.tables import Array, Strings, Table, schema
 
 if TYPE_CHECKING:
     from cuptiprof.filters import KernelFilter
+    from cuptiprof.report.key_averages import KeyAverages
     from cuptiprof.report.model import Report
 
 Progress = Callable[[int, int], None]
@@ -167,6 +168,12 @@ class Result:
         from cuptiprof.report import make_report
 
         return make_report(self, view, **options)
+
+    def key_averages(self) -> KeyAverages:
+        """torch.profiler's averages over regions and kernels; print ``.table(sort_by="self_cuda_time_total", row_limit=10)``."""
+        from cuptiprof.report.key_averages import KeyAverages
+
+        return KeyAverages(self)
 
     def summary(self, **options: Any) -> Report:
         """nvprof's summary: GPU activities and API calls."""

@@ -25,6 +25,7 @@ from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
     from cuptiprof.filters import KernelFilter
+    from cuptiprof.report.key_averages import KeyAverages
     from cuptiprof.spill import Spill
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -256,6 +257,10 @@ class profile:
         """``result().export(path)``."""
         self.result().export(path, format=format)
 
+    def key_averages(self) -> KeyAverages:
+        """``result().key_averages()``, by torch.profiler's name."""
+        return self.result().key_averages()
+
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """``result().export_chrome_trace(path)``, by torch.profiler's name."""
         self.result().export_chrome_trace(path)
@@ -312,7 +317,11 @@ class profile:
             "arguments": self._arguments,
             "launches": dict(self._session.counts()),
         }
-        result = Result(tables, metadata, dict(self._session.losses()))
+        losses = dict(self._session.losses())
+        if self._spill is not None and self._spill.error is not None:
+            losses["spill_dropped"] += self._spill.lost_rows
+            metadata["note"] = f"spilling failed: {self._spill.error}"
+        result = Result(tables, metadata, losses)
         if self._filter is not None:
             if self._filter.is_stateful:
                 mask = self._filter.mask(result.kernels)

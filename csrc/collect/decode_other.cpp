@@ -21,34 +21,9 @@ void set_times(Row& row, uint64_t start, uint64_t end) {
   row.end = static_cast<int64_t>(end);
 }
 
-}  // namespace
-
-void RecordDecoder::memcpy_record(Store& store, const CUpti_Activity* record) {
-  const auto& m = as<CUpti_ActivityMemcpy6>(record);
-  if (!valid_times(m.start, m.end)) return;
-  rows::memcpys row;
-  set_times(row, m.start, m.end);
-  row.bytes = m.bytes;
-  row.copy_count = x_version >= kMemcpyHasCopyCount ? m.copyCount : 0;
-  row.graph_node_id = m.graphNodeId;
-  row.correlation_id = m.correlationId;
-  row.device = row.src_device = row.dst_device = m.deviceId;
-  row.context = row.src_context = row.dst_context = m.contextId;
-  row.stream = m.streamId;
-  row.graph_id = m.graphId;
-  row.channel_id = m.channelID;
-  row.copy_kind = m.copyKind;
-  row.src_kind = m.srcKind;
-  row.dst_kind = m.dstKind;
-  row.is_async = (m.flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC) != 0;
-  row.channel_type = static_cast<uint8_t>(m.channelType);
-  attribute(store, row, m.correlationId, true);
-  store.append(row);
-}
-
-void RecordDecoder::peer_memcpy(Store& store, const CUpti_Activity* record) {
-  const auto& m = as<CUpti_ActivityMemcpyPtoP4>(record);
-  if (!valid_times(m.start, m.end)) return;
+// What plain and peer-to-peer copies have in common.
+template <typename Record>
+rows::memcpys copy_row(const Record& m) {
   rows::memcpys row;
   set_times(row, m.start, m.end);
   row.bytes = m.bytes;
@@ -57,18 +32,38 @@ void RecordDecoder::peer_memcpy(Store& store, const CUpti_Activity* record) {
   row.device = m.deviceId;
   row.context = m.contextId;
   row.stream = m.streamId;
-  row.src_device = m.srcDeviceId;
-  row.src_context = m.srcContextId;
-  row.dst_device = m.dstDeviceId;
-  row.dst_context = m.dstContextId;
   row.graph_id = m.graphId;
   row.channel_id = m.channelID;
   row.copy_kind = m.copyKind;
   row.src_kind = m.srcKind;
   row.dst_kind = m.dstKind;
   row.is_async = (m.flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC) != 0;
-  row.is_peer = 1;
   row.channel_type = static_cast<uint8_t>(m.channelType);
+  return row;
+}
+
+}  // namespace
+
+void RecordDecoder::memcpy_record(Store& store, const CUpti_Activity* record) {
+  const auto& m = as<CUpti_ActivityMemcpy6>(record);
+  if (!valid_times(m.start, m.end)) return;
+  rows::memcpys row = copy_row(m);
+  row.copy_count = x_version >= kMemcpyHasCopyCount ? m.copyCount : 0;
+  row.src_device = row.dst_device = m.deviceId;
+  row.src_context = row.dst_context = m.contextId;
+  attribute(store, row, m.correlationId, true);
+  store.append(row);
+}
+
+void RecordDecoder::peer_memcpy(Store& store, const CUpti_Activity* record) {
+  const auto& m = as<CUpti_ActivityMemcpyPtoP4>(record);
+  if (!valid_times(m.start, m.end)) return;
+  rows::memcpys row = copy_row(m);
+  row.src_device = m.srcDeviceId;
+  row.src_context = m.srcContextId;
+  row.dst_device = m.dstDeviceId;
+  row.dst_context = m.dstContextId;
+  row.is_peer = 1;
   attribute(store, row, m.correlationId, true);
   store.append(row);
 }

@@ -1,5 +1,6 @@
 // Activity records: kinds, per-thread buffers, the delivering thread, flushes, iteration.
 #include <cupti_activity.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -171,6 +172,23 @@ void drop(const void* record) {
   if (is_kernel(record)) m.truth.kernel_records_dropped.fetch_add(1);
 }
 
+// What the library itself took to get a buffer, as the first record in it.
+void write_request_overhead(ThreadBuffer& t, uint64_t asked_at) {
+  CUpti_ActivityOverhead3 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+  r.overheadKind = CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST;
+  r.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  r.objectId.pt.processId = static_cast<uint32_t>(getpid());
+  r.objectId.pt.threadId = this_thread_id();
+  r.start = asked_at;
+  r.end = Machine::get().now();
+  const size_t n = stride(r.kind, Machine::get().version());
+  if (n > t.buffer.size) return;
+  std::memcpy(t.buffer.data, &r, n);
+  t.buffer.used = n;
+  Machine::get().truth.records_written.fetch_add(1, std::memory_order_relaxed);
+}
+
 void append(ThreadBuffer& t, const void* record, size_t bytes, uint64_t complete_at) {
   Machine& m = Machine::get();
   const auto kind = static_cast<const CUpti_Activity*>(record)->kind;
@@ -182,6 +200,7 @@ void append(ThreadBuffer& t, const void* record, size_t bytes, uint64_t complete
   }
   if (!b.data) {
     const auto request = g_request.load(std::memory_order_relaxed);
+    const uint64_t asked_at = m.now();
     size_t max_records = 0;
     if (request) request(&b.data, &b.size, &max_records);
     m.truth.buffers_requested.fetch_add(1, std::memory_order_relaxed);
@@ -196,6 +215,7 @@ void append(ThreadBuffer& t, const void* record, size_t bytes, uint64_t complete
     b.used = 0;
     b.complete_at = 0;
     g_outstanding.fetch_add(1);
+    if (kind_enabled(CUPTI_ACTIVITY_KIND_OVERHEAD)) write_request_overhead(t, asked_at);
   }
   std::memcpy(b.data + b.used, record, std::min(bytes, n));
   if (bytes < n) std::memset(b.data + b.used + bytes, 0, n - bytes);

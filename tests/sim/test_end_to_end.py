@@ -417,3 +417,34 @@ def test_names_after_a_module_was_unloaded(sim: SimDevice) -> None:
     # Records of the first module that still lie in an unfinished buffer read the new text; a real CUPTI keeps theirs.
     assert names.count("second_name") >= 20_000
     assert names.count("first_name") >= 15_000
+
+
+def test_cupti_s_own_overhead(sim: SimDevice) -> None:
+    with cuptiprof.profile(device="sim", activities=["kernel", "overhead"], buffer_size="64 KB") as prof:
+        SimDevice().launch("k", count=1000)
+    overhead = prof.result().overhead
+    assert len(overhead) > 1
+    assert set(overhead["kind"]) == {7 << 16}  # activity buffer request
+    assert set(overhead["thread"]) == {threading.get_native_id()}
+    assert len(prof.result().kernels) == 1000
+
+
+def test_a_disk_that_fills_while_spilling(sim: SimDevice, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program goes on; the rows are counted and the report says why."""
+    import errno
+
+    import pyarrow as pa
+
+    class Full:
+        def __init__(self, *args: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pa, "OSFile", Full)
+    with cuptiprof.profile(
+        device="sim", activities=["kernel"], keep="spill", budget="16 MB", spill_dir=str(tmp_path)
+    ) as prof:
+        launch_at_decoder_pace(prof, "k", 200_000)
+    r = prof.result()
+    assert len(r.kernels) + r.losses["spill_dropped"] == 200_000 + 2 - len(r.devices) - len(r.contexts)
+    assert r.losses["spill_dropped"] > 0
+    assert "No space left" in str(r.summary())
