@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cuptiprof.sim.device import SimDevice
+
+# Child processes shall import the installed package, not the sources beside it, which lack the native module.
+os.chdir(Path(__file__).parent)
 
 DATA = Path(__file__).parent / "data"
 PACKAGE_DATA = Path(__import__("cuptiprof").__file__).parent / "data"

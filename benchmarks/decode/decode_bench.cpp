@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
   std::vector<size_t> sizes;
   for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   if (sizes.empty()) sizes = {100'000, 1'000'000, 10'000'000};
+  const auto warmer = std::make_shared<PageWarmer>();  // as the collector has one
   const auto names = make_names();
   // 64 buffers, gone through again and again, as a pool would hand them out.
   std::vector<Buffer> buffers;
@@ -111,7 +112,7 @@ int main(int argc, char** argv) {
       Losses losses;
       CorrelationMap calls(16 << 20);
       RegionTracker regions(calls, losses);
-      Store store(Keep::kLatest, size_t{4} << 30, losses);
+      Store store(Keep::kLatest, size_t{4} << 30, losses, warmer);
       FilterSpec spec;
       spec.kernels = {"*elementwise*"};
       RecordDecoder decoder(*api, regions, calls, losses, std::make_shared<KernelFilter>(spec));

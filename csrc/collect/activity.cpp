@@ -152,6 +152,7 @@ void Activity::set_callbacks(bool on) {
   }
   set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
   set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+  set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
 }
 
 void CUPTIAPI Activity::on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
@@ -232,6 +233,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
 void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data) noexcept {
   if (cbid == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
     if (ThreadSlot* slot = this_thread_slot()) ++slot->nodes_created;
+  } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
+    count(g_module_unloads);
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);

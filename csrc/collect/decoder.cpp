@@ -42,7 +42,7 @@ void Decoder::finish() {
 std::unique_ptr<Store> Decoder::new_store() {
   // Spilling holds up to three at once: one that fills, one that waits, one that is being written.
   const size_t bytes = x_options.keep == Keep::kSpill ? x_options.table_bytes / 3 : x_options.table_bytes;
-  return std::make_unique<Store>(x_options.keep, bytes, x_losses);
+  return std::make_unique<Store>(x_options.keep, bytes, x_losses, x_warmer);
 }
 
 void Decoder::loop() {

@@ -68,6 +68,7 @@ class Decoder {
   Options x_options;
   CorrelationMap x_calls;
   RegionTracker x_regions;
+  std::shared_ptr<PageWarmer> x_warmer = std::make_shared<PageWarmer>();
   std::unique_ptr<Store> x_store;  // decoder thread only
   RecordDecoder x_records;
   std::vector<CompletedBuffer> x_completed;

@@ -77,6 +77,12 @@ RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const Corre
       x_version(static_cast<uint32_t>(api.version)),
       x_names(kNameEntries),
       x_configs(kConfigEntries) {
+  if (x_filter) {
+    const FilterSpec& s = x_filter->spec();
+    x_filter_looks_further = x_filter->needs_regions() || !x_filter->ids().empty() || !s.devices.empty() ||
+                             !s.contexts.empty() || !s.streams.empty() || !s.threads.empty() || s.grid ||
+                             s.block;
+  }
   forget_names();
 }
 
@@ -89,6 +95,10 @@ void RecordDecoder::forget_string_ids() {
 }
 
 void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
+  if (const uint64_t unloads = g_module_unloads.load(std::memory_order_acquire); unloads != x_unloads_seen) {
+    x_unloads_seen = unloads;
+    forget_names();
+  }
   CUpti_Activity* record = nullptr;
   for (;;) {
     const CUptiResult rc = x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record);
@@ -176,7 +186,6 @@ RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* na
 // The filter's verdict on one kernel; name and region verdicts are kept, so most of this is comparing
 // integers.
 bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict& name) {
-  if (!name.accepted) return false;
   const CallSite* site = x_calls.find(k.correlationId);
   bool region = true;
   if (x_filter->needs_regions()) {
@@ -235,7 +244,7 @@ void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
                              std::memory_order_relaxed);
   if (!valid_times(k.start, k.end)) return;
   const NameEntry& name = name_entry(store, k.name);
-  if (x_filter && !selected(k, name.verdict)) {
+  if (!name.verdict.accepted || (x_filter_looks_further && !selected(k, name.verdict))) {
     count(x_losses.filter_rejected);
     return;
   }

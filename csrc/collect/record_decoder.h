@@ -19,6 +19,10 @@ namespace cuptiprof {
 
 struct Api;
 
+// Modules unloaded so far (counted in CUPTI's callback): after each, a name pointer may come to stand for
+// another name.
+inline std::atomic<uint64_t> g_module_unloads{0};
+
 class RecordDecoder {
  public:
   RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls, Losses& losses,
@@ -28,9 +32,6 @@ class RecordDecoder {
   void decode(Store& store, uint8_t* data, size_t valid_bytes);
   // A new store has its own strings and configurations.
   void forget_string_ids();
-
-  // A module was unloaded: name pointers may come to stand for other names.
-  void forget_names();
 
   // Kernel records that came, graph nodes not counted: what launches are reconciled with.
   uint64_t kernels_received() const { return x_kernels_received.load(std::memory_order_relaxed); }
@@ -63,6 +64,7 @@ class RecordDecoder {
   void device(Store& store, const CUpti_Activity* record);
   void marker(Store& store, const CUpti_Activity* record);
 
+  void forget_names();
   NameEntry& name_entry(Store& store, const char* name);
   uint32_t config_id(Store& store, const CUpti_Activity* record);
   bool selected(const CUpti_ActivityKernel10& kernel, const NameVerdict& name);
@@ -76,8 +78,10 @@ class RecordDecoder {
   const CorrelationMap& x_calls;
   Losses& x_losses;
   std::shared_ptr<const KernelFilter> x_filter;
+  bool x_filter_looks_further = false;  // at more than the name
   const uint32_t x_version;
   std::atomic<uint64_t> x_kernels_received{0};
+  uint64_t x_unloads_seen = 0;
   std::vector<NameEntry> x_names;                    // direct-mapped by pointer
   std::vector<ConfigEntry> x_configs;                // direct-mapped by name and grid
   std::vector<int8_t> x_region_verdicts;             // by region path node; -1: not asked yet

@@ -6,56 +6,76 @@
 #include <cstring>
 #include <limits>
 
+#include "base/clock.h"
 #include "collect/regions.h"
 
 namespace cuptiprof {
 
 RegionTracker::~RegionTracker() {
   for (auto& t : x_threads)
+    for (auto& e : t.pending) delete e.metadata;
+  for (auto& t : x_threads)
     for (auto& [task, stack] : t.stacks)
       for (auto& r : stack) delete r.metadata;
 }
 
+RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses) : x_calls(calls), x_losses(losses) {
+  x_nodes.push_back({});
+  // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
+  // clock's times.
+  for (uint32_t i = 0; i < thread_slot_count(); ++i)
+    thread_slot(i).ring.drain([](const Event& e) { delete e.metadata; });
+}
+
 void RegionTracker::drain(Store& store) {
+  // Only what happened until now is applied: a ring read later than another also holds later events, and what
+  // a worker thread inherits depends on the order between threads. Events after this moment wait for the next
+  // pass. The launches of records that were delivered before this call lie before it.
+  const int64_t until = now_ns();
   const uint32_t slots = thread_slot_count();
   if (x_threads.size() < slots) x_threads.resize(slots);
+  auto ready = [&](const ThreadState& t) { return t.at < t.pending.size() && t.pending[t.at].time <= until; };
   size_t sources = 0;
   uint32_t only = 0;
   for (uint32_t i = 0; i < slots; ++i) {
     ThreadState& t = x_threads[i];
-    t.pending.clear();
-    t.at = 0;
     const bool ended = thread_slot(i).state.load(std::memory_order_acquire) == 2;
     thread_slot(i).ring.drain([&](const Event& e) { t.pending.push_back(e); });
-    if (!t.pending.empty()) ++sources, only = i;
+    if (ready(t)) ++sources, only = i;
     if (ended && t.pending.empty()) recycle_slot(thread_slot(i));
   }
   if (sources == 1) {
-    for (const Event& e : x_threads[only].pending) apply(store, only, e);
-    return;
+    ThreadState& t = x_threads[only];
+    while (ready(t)) apply(store, only, t.pending[t.at++]);
   }
-  // Merge by time: inheritance across threads depends on the order. The order within a thread is kept
-  // whatever its clock.
-  for (; sources > 0;) {
+  // Merge by time. The order within a thread is kept whatever its clock says.
+  while (sources > 1) {
     uint32_t next = slots;
     int64_t first = std::numeric_limits<int64_t>::max(), second = first;
+    sources = 0;
     for (uint32_t i = 0; i < slots; ++i) {
       const ThreadState& t = x_threads[i];
-      if (t.at == t.pending.size()) continue;
+      if (!ready(t)) continue;
+      ++sources;
       const int64_t time = t.pending[t.at].time;
-      if (time < first || next == slots) {
-        second = first;
+      if (next == slots || time < first) {
+        second = next == slots ? second : first;
         first = time;
         next = i;
       } else {
         second = std::min(second, time);
       }
     }
+    if (sources == 0) break;
     ThreadState& t = x_threads[next];
     do {
       apply(store, next, t.pending[t.at++]);
-    } while (t.at != t.pending.size() && t.pending[t.at].time <= second);
-    if (t.at == t.pending.size()) --sources;
+    } while (ready(t) && t.pending[t.at].time <= second);
+    sources = 2;  // look again
+  }
+  for (ThreadState& t : x_threads) {
+    t.pending.erase(t.pending.begin(), t.pending.begin() + static_cast<ptrdiff_t>(t.at));
+    t.at = 0;
   }
 }
 

@@ -19,12 +19,11 @@ namespace cuptiprof {
 
 class RegionTracker {
  public:
-  RegionTracker(CorrelationMap& calls, Losses& losses) : x_calls(calls), x_losses(losses) {
-    x_nodes.push_back({});
-  }
+  RegionTracker(CorrelationMap& calls, Losses& losses);
   ~RegionTracker();
 
-  // Takes all events out of all rings, in time order across threads; region rows go to `store`.
+  // Takes all events out of all rings and applies those until now, in time order across threads; region rows
+  // go to `store`.
   void drain(Store& store);
   // Rows for regions that are still open, marked is_open, with `now` as their end.
   void write_open_regions(Store& store, int64_t now);
@@ -62,7 +61,7 @@ class RegionTracker {
     size_t open = 0;
     uint32_t claims = 0;  // of the slot when is_worker was found out
     bool is_worker = false;
-    std::vector<Event> pending;
+    std::vector<Event> pending;  // taken from the ring, not applied yet
     size_t at = 0;
   };
 

@@ -33,6 +33,7 @@ enum cuptisim_op_kind {
   CUPTISIM_OP_GRAPH_LAUNCH = 17,
   CUPTISIM_OP_PROFILER_START = 18,  // cudaProfilerStart
   CUPTISIM_OP_PROFILER_STOP = 19,
+  CUPTISIM_OP_MODULE_UNLOAD = 20,  // kernel names may from now on lie where others lay
 };
 
 enum cuptisim_op_flags {

@@ -25,6 +25,8 @@ constexpr Chip kChips[] = {
      7700000000ull},
 };
 
+constexpr size_t kNameSlot = 512;
+
 thread_local uint32_t t_tid = 0;
 
 uint64_t monotonic() {
@@ -167,14 +169,35 @@ const char* Machine::intern(const char* text) {
   struct Known {
     const char* from = nullptr;
     const char* kept = nullptr;
+    uint64_t generation = 0;
   };
   thread_local Known known[256];
   if (!text) text = "";
   Known& k = known[(reinterpret_cast<uintptr_t>(text) >> 4) % 256];
-  if (k.from == text && std::strcmp(k.kept, text) == 0) return k.kept;
+  const uint64_t generation = x_names_generation.load(std::memory_order_acquire);
+  if (k.from == text && k.generation == generation && std::strcmp(k.kept, text) == 0) return k.kept;
   const std::lock_guard lock(x_names_mutex);
-  k = {text, x_names.insert(text).first->c_str()};
-  return k.kept;
+  char*& slot = x_names[text];
+  if (!slot) {
+    const size_t bytes = std::strlen(text) + 1;
+    if (bytes <= kNameSlot && !x_free_names.empty()) {
+      slot = x_free_names.back();
+      x_free_names.pop_back();
+    } else {
+      slot = new char[std::max(bytes, kNameSlot)];  // lives as long as the process: records point at it
+    }
+    std::memcpy(slot, text, bytes);
+  }
+  k = {text, slot, generation};
+  return slot;
+}
+
+void Machine::unload_names() {
+  const std::lock_guard lock(x_names_mutex);
+  for (auto& [text, slot] : x_names)
+    if (text.size() < kNameSlot) x_free_names.push_back(slot);
+  x_names.clear();
+  x_names_generation.fetch_add(1, std::memory_order_release);
 }
 
 void Machine::inject(int kind, const char* name, uint64_t a, uint64_t b, uint64_t c) {

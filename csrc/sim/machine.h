@@ -78,6 +78,9 @@ class Machine {
   uint64_t context_busy_until(Context* context);
 
   const char* intern(const char* text);
+  // A module was unloaded: its names are gone and their memory serves the next new names, so that a pointer
+  // kept from an earlier record may now lead to another text.
+  void unload_names();
   const Chip& chip() const { return *x_chip; }
   uint32_t devices() const { return x_devices; }
   uint64_t launch_latency() const { return x_latency; }
@@ -117,8 +120,10 @@ class Machine {
   std::map<uint32_t, uint32_t> x_primary;
   std::map<uint32_t, std::vector<GraphNode>> x_graphs;
   std::atomic<uint64_t> x_graph_nodes{0};
-  std::mutex x_names_mutex;  // guards x_names
-  std::unordered_set<std::string> x_names;
+  std::mutex x_names_mutex;  // guards the two below
+  std::unordered_map<std::string, char*> x_names;
+  std::vector<char*> x_free_names;  // slots of kNameSlot bytes
+  std::atomic<uint64_t> x_names_generation{0};
   std::mutex x_fault_mutex;  // guards x_faults
   std::vector<std::unique_ptr<Fault>> x_faults;
   std::atomic<bool> x_any_fault{false};

@@ -71,6 +71,8 @@ CallIds usual_ids(const cuptisim_op& op) {
               CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture};
     case CUPTISIM_OP_GRAPH_LAUNCH:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch};
+    case CUPTISIM_OP_MODULE_UNLOAD:
+      return {0, CUPTI_DRIVER_TRACE_CBID_cuModuleUnload};
     case CUPTISIM_OP_PROFILER_START:
       return {CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart};
     case CUPTISIM_OP_PROFILER_STOP:
@@ -353,6 +355,12 @@ void body(Call& c) {
       return;
     case CUPTISIM_OP_GRAPH_LAUNCH:
       return graph_launch(c);
+    case CUPTISIM_OP_MODULE_UNLOAD: {
+      CUpti_ResourceData data{};
+      data.context = reinterpret_cast<CUcontext>(c.context);
+      call_back(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, &data);
+      return m.unload_names();
+    }
     case CUPTISIM_OP_SYNC_STREAM:
     case CUPTISIM_OP_SYNC_EVENT:
       if (!(op.flags & CUPTISIM_API_TIMES)) m.wait_until(m.busy_until(c.context, c.stream));
@@ -409,7 +417,7 @@ void sync_records(Call& c, uint64_t end) {
 
 uint32_t run_one(const cuptisim_op& op) {
   Machine& m = Machine::get();
-  if (op.size != sizeof(cuptisim_op) || op.kind < CUPTISIM_OP_KERNEL || op.kind > CUPTISIM_OP_PROFILER_STOP)
+  if (op.size != sizeof(cuptisim_op) || op.kind < CUPTISIM_OP_KERNEL || op.kind > CUPTISIM_OP_MODULE_UNLOAD)
     return CUDA_ERROR_INVALID_VALUE;
   if (op.device >= m.devices()) return CUDA_ERROR_INVALID_DEVICE;
   Call c{m, op, m.context(op.device, op.context), op.stream ? op.stream : 7, op.correlation};

@@ -55,11 +55,11 @@ bool Store::ConfigEqual::operator()(const rows::launch_configs& a,
   return PackedConfig(a).view() == PackedConfig(b).view();
 }
 
-Store::Store(Keep keep, size_t budget_bytes, Losses& losses)
-    : x_keep(keep), x_budget(budget_bytes), x_losses(losses) {
+Store::Store(Keep keep, size_t budget_bytes, Losses& losses, std::shared_ptr<PageWarmer> warmer)
+    : x_keep(keep), x_budget(budget_bytes), x_losses(losses), x_warmer(std::move(warmer)) {
   for (size_t t = 0; t < kTableCount; ++t) {
     const TableSpec& spec = table_spec(static_cast<TableId>(t));
-    x_tables[t] = std::make_unique<Table>(spec, budget_bytes / spec.dense_row_bytes() + 1);
+    x_tables[t] = std::make_unique<Table>(spec, budget_bytes / spec.dense_row_bytes() + 1, x_warmer.get());
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/intern.h"
 #include "store/losses.h"
+#include "store/page_warmer.h"
 #include "store/rows.h"
 #include "store/table.h"
 
@@ -18,7 +19,8 @@ enum class Keep : uint8_t { kFirst, kLatest, kSpill };
 
 class Store {
  public:
-  Store(Keep keep, size_t budget_bytes, Losses& losses);
+  // warmer: may be null; kept alive by the store.
+  Store(Keep keep, size_t budget_bytes, Losses& losses, std::shared_ptr<PageWarmer> warmer = nullptr);
 
   StringTable& strings() { return x_strings; }
   Table& table(TableId id) { return *x_tables[static_cast<size_t>(id)]; }
@@ -57,6 +59,7 @@ class Store {
   size_t x_budget;
   size_t x_row_bytes_used = 0;
   Losses& x_losses;
+  std::shared_ptr<PageWarmer> x_warmer;  // before the tables: they use it to the end
   StringTable x_strings;
   std::vector<bool> x_is_kernel_name;
   std::array<std::unique_ptr<Table>, kTableCount> x_tables;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "store/page_warmer.h"
+
 namespace cuptiprof {
 namespace {
 
@@ -15,6 +17,7 @@ size_t page_size() {
   return size;
 }
 
+constexpr size_t kMaxStretch = 32768;
 constexpr size_t kLongColumn = 64u << 20;
 constexpr size_t kSmallPages = 256u << 10;
 
@@ -22,8 +25,9 @@ size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 
-Table::Table(const TableSpec& spec, size_t max_live_rows)
+Table::Table(const TableSpec& spec, size_t max_live_rows, PageWarmer* warmer)
     : x_spec(spec),
+      x_warmer(warmer),
       x_row_bytes(spec.dense_row_bytes()),
       x_max_live_rows(std::max<size_t>(max_live_rows, 1024)) {
   for (const auto& c : spec.columns) {
@@ -35,7 +39,9 @@ Table::Table(const TableSpec& spec, size_t max_live_rows)
 }
 
 Table::~Table() {
-  if (x_base) munmap(x_base, x_range_bytes);
+  if (!x_base) return;
+  if (x_warmer) x_warmer->forget(this);
+  munmap(x_base, x_range_bytes);
 }
 
 size_t Table::use(size_t c) {
@@ -74,9 +80,34 @@ void Table::reserve() {
   throw std::bad_alloc();
 }
 
-void Table::make_space() { x_base ? move_to_front() : reserve(); }
+void Table::make_space() {
+  if (!x_base)
+    reserve();
+  else if (x_head == x_capacity)
+    move_to_front();
+  warm_ahead();
+}
+
+// Asks for the stretch after the next one, so that there is always one stretch of rows ready.
+void Table::warm_ahead() {
+  // A sixty-fourth of what the budget allows, so that what is ready but unused does not count.
+  const size_t stretch = std::clamp<size_t>(x_max_live_rows / 64, 512, kMaxStretch);
+  x_next_stop = std::min(x_capacity, x_head + stretch);
+  if (!x_warmer || x_head < stretch) return;  // short tables need no help
+  const size_t from = std::max(x_head, x_warmed);
+  const size_t until = std::min(x_capacity, x_head + 2 * stretch);
+  if (until <= from) return;
+  for (size_t c = 0; c < x_columns.size(); ++c) {
+    if (!x_in_use[c]) continue;
+    const size_t begin = from * x_widths[c] / page_size() * page_size();
+    const size_t end = round_up(until * x_widths[c], page_size());
+    x_warmer->want(this, x_columns[c] + begin, end - begin);
+  }
+  x_warmed = until;
+}
 
 void Table::move_to_front() {
+  if (x_warmer) x_warmer->forget(this);
   const size_t live = rows();
   if (x_tail == 0) throw std::bad_alloc();  // more live rows than promised
   // In slices: the old pages of one are given back before the next is touched.
@@ -102,6 +133,7 @@ void Table::move_to_front() {
   }
   x_head = live;
   x_tail = 0;
+  x_warmed = 0;
 }
 
 void Table::release_front() {

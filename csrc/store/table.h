@@ -15,9 +15,12 @@
 
 namespace cuptiprof {
 
+class PageWarmer;
+
 class Table {
  public:
-  Table(const TableSpec& spec, size_t max_live_rows);
+  // warmer: may be null; must outlive the table.
+  Table(const TableSpec& spec, size_t max_live_rows, PageWarmer* warmer);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -37,7 +40,7 @@ class Table {
   // Room for one more row at head; the caller writes every column through slot(c). Throws std::bad_alloc when
   // the address range cannot be had (the decoder counts the row as lost).
   size_t append_row() {
-    if (x_head == x_capacity) [[unlikely]]
+    if (x_head == x_next_stop) [[unlikely]]
       make_space();
     return x_head++;
   }
@@ -53,14 +56,19 @@ class Table {
  private:
   void make_space();
   void move_to_front();
+  void warm_ahead();
   void reserve();
   void release_front();
 
   const TableSpec& x_spec;
+  PageWarmer* x_warmer;
   size_t x_row_bytes;
   size_t x_max_live_rows;
   size_t x_capacity = 0;  // rows in the reserved range; 0: not reserved yet
   size_t x_head = 0;
+  size_t x_next_stop =
+      0;  // row at which make_space() is due: the end of the range, or time to warm the next stretch
+  size_t x_warmed = 0;  // rows up to here were asked for
   size_t x_tail = 0;
   char* x_base = nullptr;
   size_t x_range_bytes = 0;

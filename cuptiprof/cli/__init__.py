@@ -51,13 +51,15 @@ def make_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         module.add_arguments(sub)
-        sub.set_defaults(function=module.main)
+        sub.set_defaults(function=module.main, parser=sub)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
-    arguments = make_parser().parse_args(argv)
+    arguments, unknown = make_parser().parse_known_args(argv)
+    if unknown:
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         return int(arguments.function(arguments))
     except CuptiprofError as e:

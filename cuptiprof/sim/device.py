@@ -40,6 +40,7 @@ class Op(enum.IntEnum):
     GRAPH_LAUNCH = 17
     PROFILER_START = 18
     PROFILER_STOP = 19
+    MODULE_UNLOAD = 20
 
 
 class Flag(enum.IntFlag):

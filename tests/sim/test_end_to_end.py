@@ -197,7 +197,7 @@ def launch_at_decoder_pace(prof: cuptiprof.profile, name: str, count: int, **fie
         device.launch(name, count=1000, **fields)
         while True:
             counts = prof._session.counts()
-            if counts["launches"] - counts["kernels_received"] < 4000:
+            if counts["launches"] - counts["kernels_received"] < 2000:
                 break
             time.sleep(0.0005)
 
@@ -405,3 +405,15 @@ def test_sessions_cost_what_the_first_did(sim: SimDevice) -> None:
     assert after[1:] == before[1:]
     assert len(os.listdir("/proc/self/task")) == tasks
     assert after[0] - before[0] < 4 << 20
+
+
+def test_names_after_a_module_was_unloaded(sim: SimDevice) -> None:
+    """CUPTI's name pointers are remembered, but not beyond a module's life: the memory may hold another name then."""
+    with cuptiprof.profile(device="sim", activities=["kernel"]) as prof:
+        launch_at_decoder_pace(prof, "first_name", 20_000)
+        SimDevice().call(Op.MODULE_UNLOAD, domain=DRIVER)
+        launch_at_decoder_pace(prof, "second_name", 20_000)
+    names = list(prof.result().kernels["name"])
+    # Records of the first module that still lie in an unfinished buffer read the new text; a real CUPTI keeps theirs.
+    assert names.count("second_name") >= 20_000
+    assert names.count("first_name") >= 15_000

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -215,6 +216,7 @@ def test_a_full_ring_is_counted_and_nesting_survives(sim: SimDevice) -> None:
         for _ in range(300_000):
             with region("outer"), region("inner"):
                 pass
+        time.sleep(0.5)  # the decoder empties the ring
         with region("last"):
             d.launch("k")
 
