@@ -70,6 +70,7 @@ class SimulatedDevice(Device):
         if chip not in CHIPS:
             raise DeviceError(f"unknown simulated chip {chip!r}", hint=f"one of: {', '.join(CHIPS)}")
         self.chip = chip
+        self.unmodelled: dict[str, int] = {}  # PyTorch operators that the model took as element-wise, with their calls
         self.sim: SimDevice = SimDevice()
         super().__init__(spec, _core.load_cupti(str(library_path()), "simulated device", True))
         self.sim.reset(chip=chip, virtual_clock=virtual_clock)
@@ -82,7 +83,10 @@ class SimulatedDevice(Device):
     def stopping(self) -> None:
         from cuptiprof.sim.torch_hook import uninstall
 
-        uninstall()
+        self.unmodelled = uninstall()
+
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "unmodelled_operators": self.unmodelled}
 
 
 class ReplayDevice(SimulatedDevice):
