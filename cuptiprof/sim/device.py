@@ -278,6 +278,12 @@ class SimDevice:
         """cudaDeviceSynchronize."""
         self.call(Op.SYNC_CONTEXT, **fields)
 
+    def callback_name(self, domain: int, cbid: int) -> str:
+        """Name of an API function with its version suffix; "" if the stand-in knows no such callback ID."""
+        name = ctypes.c_char_p()
+        rc = self._lib.cuptiGetCallbackName(domain, cbid, ctypes.byref(name))
+        return (name.value or b"").decode() if rc == 0 else ""
+
     def now(self) -> int:
         """The clock that records carry, ns."""
         return int(self._lib.cuptisim_now())
