@@ -50,6 +50,8 @@ def replacing_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterat
     target = Path(path)
     if target.exists() and not overwrite:
         raise ResultError(f"{target} exists", hint="choose another name, or overwrite=True")
+    if target.exists() and not (target / "run.json").is_file():
+        raise ResultError(f"{target} is not a saved run and is not replaced", hint="choose another name")
     try:
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent or "."))
     except OSError as e:

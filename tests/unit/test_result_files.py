@@ -332,3 +332,15 @@ def test_merge_renumbers_strings_and_configurations() -> None:
 def test_enum_names() -> None:
     assert enums.code_of(enums.MEMCPY_KINDS, "HtoD") == 1
     assert enums.code_of(enums.MEMORY_KINDS, "nonsense") == 0
+
+
+def test_only_a_saved_run_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    (tmp_path / "file").write_text("more")
+    r = cuptiprof.open(trace_path("triton-a100"))
+    for name in ("mine", "file"):
+        with pytest.raises(ResultError, match="not a saved run"):
+            r.save(tmp_path / name, overwrite=True)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+    assert (tmp_path / "file").read_text() == "more"
