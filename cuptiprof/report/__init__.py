@@ -1,30 +1,28 @@
-"""Reports: views over a Result. A new view is one file with one function and one line here."""
+"""Reports: a view turns a Result into a table, a renderer turns the table into text.
+
+A new view is one file with one function and one line here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from cuptiprof.errors import ResultError
 from cuptiprof.report import api_trace, gpu_trace, regions, summary
-from cuptiprof.report.model import Block, Report
+from cuptiprof.report.model import Column, Report, View
+from cuptiprof.report.units import check_time_unit
 from cuptiprof.result import Result
 
-__all__ = ["VIEWS", "Report", "View", "make_report"]
+__all__ = ["VIEWS", "Column", "Report", "View", "make_report"]
 
-
-class View(Protocol):
-    """A view: blocks out of a result. `demangle` and `limit` (rows a block; None: all) are common to all."""
-
-    def __call__(self, result: Result, *, demangle: bool = True, limit: int | None = None) -> list[Block]: ...
-
-
-VIEWS: dict[str, Callable[..., list[Block]]] = {
-    "summary": summary.blocks,
-    "gpu-trace": gpu_trace.blocks,
-    "api-trace": api_trace.blocks,
-    "regions": regions.blocks,
+VIEWS: dict[str, Callable[..., View]] = {
+    "summary": summary.view,
+    "gpu-trace": gpu_trace.view,
+    "api-trace": api_trace.view,
+    "regions": regions.view,
 }
+"""Name -> function of (result, *, demangle: bool = True, limit: int | None = None) -> View; `limit` is rows a block."""
 
 _TITLES = {
     "summary": "Profiling result",
@@ -37,20 +35,26 @@ _TITLES = {
 def make_report(result: Result, view: str = "summary", *, units: str = "auto", **options: Any) -> Report:
     """Build a view.
 
+    Args:
+        view: one of ``VIEWS``.
+        units: of times, for people and in CSV: "auto", "s", "ms", "us" or "ns". JSON is always in ns.
+        options: ``demangle`` (default True), ``limit`` (rows a block), and for the summary ``per_gpu``.
+
     Raises:
-        ResultError: an unknown view or unit.
+        ResultError: an unknown view or unit, or a negative limit.
     """
     if view not in VIEWS:
         raise ResultError(f"unknown view {view!r}", hint=f"one of: {', '.join(VIEWS)}")
-    from cuptiprof.report.units import time_text
-
-    time_text(0, units)  # an unknown unit is refused before any work
+    check_time_unit(units)
+    limit = options.get("limit")
+    if limit is not None and limit < 0:
+        raise ResultError(f"limit={limit}: rows to show cannot be negative")
     keys = ("device", "simulated", "simulated_chip", "origin", "cuptiprof_version", "host")
     return Report(
         view=view,
         title=_TITLES[view],
         header=_header(result),
-        blocks=VIEWS[view](result, **options),
+        content=VIEWS[view](result, **options),
         losses=dict(result.losses),
         losses_line=result.losses.line(),
         units=units,
@@ -58,7 +62,7 @@ def make_report(result: Result, view: str = "summary", *, units: str = "auto", *
     )
 
 
-def _header(result: Result) -> list[str]:
+def _header(result: Result) -> tuple[str, ...]:
     m = result.metadata
     lines = []
     device = str(m.get("device", ""))
@@ -74,4 +78,4 @@ def _header(result: Result) -> list[str]:
         lines.append("GPU: " + ", ".join(str(n) for n in names))
     if m.get("note"):
         lines.append(str(m["note"]))
-    return lines
+    return tuple(lines)

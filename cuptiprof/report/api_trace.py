@@ -1,41 +1,51 @@
-"""nvprof's --print-api-trace: every API call in order of start."""
+"""nvprof's --print-api-trace: every CUDA runtime and driver call in the order of entry."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
-from cuptiprof.report.model import Block, Column
-from cuptiprof.report.names import display_name
+from cuptiprof.report.activities import origin_ns
+from cuptiprof.report.model import Column, View, left_out
 from cuptiprof.result import Result
 
-COLUMNS = [
-    Column("start_ns", "Start", "start"),
-    Column("duration_ns", "Duration", "time"),
-    Column("thread", "Thread", "count"),
-    Column("correlation", "Correlation", "count"),
-    Column("return_value", "Result", "count"),
-    Column("region", "Region"),
-    Column("name", "Name"),
-]
+_COLUMNS = (
+    Column("start_ns", "Start", "instant", min_width=8),
+    Column("duration_ns", "Duration", "duration", min_width=8),
+    Column("thread", "Thread", "count", min_width=8),
+    Column("correlation", "Correlation", "count", human=False),
+    Column("domain", "Domain", "label", human=False),
+    Column("return_value", "Error", "count"),
+    Column("region", "Region", "text"),
+    Column("name", "Name", "text", suffix_key="correlation"),
+)
 
 
-def blocks(result: Result, *, demangle: bool = True, limit: int | None = None) -> list[Block]:
-    """One block; start is relative to the first call."""
-    t = result.api_calls
-    order = np.argsort(t["start"], kind="stable")[:limit]
-    origin = int(t["start"].min()) if len(t) else 0
-    names, regions, durations = t["name"], t["region"], t["duration"]
-    rows = [
-        {
-            "start_ns": int(t["start"][i]) - origin,
-            "duration_ns": int(durations[i]),
-            "thread": int(t["thread"][i]),
-            "correlation": int(t["correlation_id"][i]),
-            "return_value": int(t["return_value"][i]) or None,
-            "region": display_name(regions[i], False) or None,
-            "name": display_name(names[i], False),
-        }
-        for i in order
-    ]
-    note = f"... and {len(t) - len(rows)} more" if len(rows) < len(t) else ""
-    return [Block("", COLUMNS, rows, note=note)]
+def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
+    """One row a call. The columns of errors and regions are shown to people only if there are any."""
+    del demangle  # names of API functions are not mangled
+    api = result.api_calls
+    rows = np.argsort(api["start"], kind="stable")[:limit]
+    start = api["start"][rows]
+    origin = origin_ns(result)
+    strings = api.strings
+    data: dict[str, list[Any]] = {
+        "start_ns": (start - origin).tolist(),
+        "duration_ns": (api["end"][rows] - start).tolist(),
+        "thread": api["thread"][rows].tolist(),
+        "correlation": api["correlation_id"][rows].tolist(),
+        "domain": ["driver" if domain else "runtime" for domain in api["domain"][rows].tolist()],
+        "return_value": [code or None for code in api["return_value"][rows].tolist()],
+        "region": [strings[code] or None for code in api.codes("region")[rows].tolist()],
+        "name": [strings[code] for code in api.codes("name")[rows].tolist()],
+    }
+    hidden = {key for key in ("return_value", "region") if not any(data[key])}
+    return View(
+        columns=tuple(replace(column, human=False) if column.key in hidden else column for column in _COLUMNS),
+        data=data,
+        footers=left_out(len(api), len(rows)),
+        notes={"": "No API calls were recorded."},
+        facts={"origin_ns": origin, "total_rows": len(api)},
+    )

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from cuptiprof.errors import ResultError
 from cuptiprof.report import make_report
-from cuptiprof.report.model import Block, Column, Report
-from cuptiprof.report.render import render
+from cuptiprof.report.model import Column, View
 from cuptiprof.result import Result
 
-COLUMNS = [
-    Column("cpu_total_ns", "CPU total", "time"),
-    Column("self_cuda_ns", "Self CUDA", "time"),
+COLUMNS = (
+    Column("cpu_total_ns", "CPU total", "duration"),
+    Column("self_cuda_ns", "Self CUDA", "duration"),
     Column("self_cuda_percent", "Self CUDA %", "percent"),
-    Column("cuda_total_ns", "CUDA total", "time"),
-    Column("cuda_avg_ns", "CUDA time avg", "time"),
+    Column("cuda_total_ns", "CUDA total", "duration"),
+    Column("cuda_avg_ns", "CUDA time avg", "duration"),
     Column("count", "# of Calls", "count"),
-    Column("name", "Name"),
-]
+    Column("name", "Name", "text"),
+)
 
 # torch.profiler's keys, the older and the newer spelling.
 SORT_KEYS = {
@@ -51,9 +51,8 @@ class KeyAverages(list[dict[str, Any]]):
         key = SORT_KEYS[sort_by]
         rows = sorted(self, key=lambda r: -(r[key] or 0))[:row_limit]
         frame = make_report(self._result, "summary", limit=0)
-        blocks = [Block("", COLUMNS, rows)]
-        report = Report("key-averages", "Key averages", frame.header, blocks, frame.losses, frame.losses_line)
-        return render(report, "text")
+        content = View(COLUMNS, {column.key: [row[column.key] for row in rows] for column in COLUMNS})
+        return replace(frame, view="key-averages", title="Key averages", content=content).to("text")
 
 
 def _rows(result: Result) -> list[dict[str, Any]]:

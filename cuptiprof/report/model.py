@@ -1,67 +1,116 @@
-"""What a view produces: columns and raw values, free of any output format."""
+"""The table that every view builds and every format renders: raw values by column, and what they mean.
+
+A view never formats a number and a renderer never computes one, so that all formats of one report agree.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["text", "count", "time", "start", "percent", "bytes", "throughput", "dims", "number"]
+Kind = Literal[
+    "text", "label", "percent", "duration", "instant", "bytes", "byte_rate", "flop", "flop_rate", "count", "dims"
+]
+"""Meaning of a column's raw values; a missing value is None (or NaN) in every kind.
+
+text       names (any length; only terminals cut them)     label    short text, never cut
+percent    0..100                                           duration, instant   ns; instants relative to ``origin_ns``
+bytes      bytes      byte_rate  bytes/s                    flop, flop_rate     operations, operations/s
+count      integers   dims       (x, y, z)
+"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: `key` in rows and JSON, `title` for people, `kind` says how values are shown.
+    """One column: ``key`` names it in JSON and CSV, ``title`` in tables for people.
 
-    time: ns, unit chosen per value. start: ns, one unit for the column. percent: 0-100. bytes: bytes. throughput: bytes/s.
-    dims: a tuple of three.
+    ``human`` and ``machine`` say where it is shown; ``min_width`` is that of the plain-text table;
+    ``suffix_key`` names a column whose values follow in brackets in the plain-text table (nvprof's ``name [42]``).
     """
 
     key: str
     title: str
-    kind: Kind = "text"
+    kind: Kind
+    human: bool = True
+    machine: bool = True
+    min_width: int = 0
+    suffix_key: str = ""
 
 
-@dataclass
-class Block:
-    """A titled table. Rows are dicts by column key; None is shown as "-"."""
+@dataclass(frozen=True)
+class View:
+    """What a view gives: columns, values, and what is to be said of them.
 
-    title: str
-    columns: list[Column]
-    rows: list[dict[str, Any]]
-    indent_key: str = ""  # rows[indent_key] levels of indentation on the last column
-    note: str = ""
+    Attributes:
+        columns: in the order of display.
+        data: column key -> values, all of one length.
+        footers: lines after the table (legends, rows left out).
+        notes: block -> what to say if it has no rows ("" stands for the whole table).
+        block_key: column that groups the rows into blocks; empty: none.
+        depth_key: column with the depth of a row in a tree, by which text columns are indented; empty: none.
+        facts: further members of the JSON object.
+    """
+
+    columns: tuple[Column, ...]
+    data: Mapping[str, Sequence[Any]]
+    footers: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    block_key: str = ""
+    depth_key: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.data[self.columns[0].key])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Report:
-    """A finished view. ``print(report)`` shows it as text; ``report.to("markdown")`` and others give a str."""
+    """A finished view. ``print(report)`` shows it as text; ``report.to("markdown")`` and others give a str.
+
+    Attributes:
+        view: name of the view, as in ``report.VIEWS``.
+        title: one line.
+        header: where the data come from; says so if they are simulated.
+        content: the table.
+        losses, losses_line: what was lost, by counter and in one line (empty: nothing).
+        units: of times, for people and in CSV: "auto", "s", "ms", "us", "ns".
+        metadata: what a program wants to know of the run.
+    """
 
     view: str
     title: str
-    header: list[str]
-    blocks: list[Block]
-    losses: dict[str, int]
+    header: tuple[str, ...]
+    content: View
+    losses: Mapping[str, int]
     losses_line: str
     units: str = "auto"
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """All rows, each with the title of its block under "block"."""
-        return [{"block": b.title, **row} for b in self.blocks for row in b.rows]
+        """All rows as dicts of raw values by column key: ns, bytes, percent; a missing value is None."""
+        from cuptiprof.report.render.to_json import plain_rows
 
-    def to(self, format: str = "text") -> str:
-        """The report as "text", "rich" (colours for a terminal), "markdown", "csv" or "json".
+        return plain_rows(self.content)
+
+    def to(self, format: str = "text", *, width: int | None = None) -> str:
+        """The report as "text", "rich" (for a terminal, ``width`` cells wide), "markdown", "csv" or "json".
 
         Raises:
             ResultError: an unknown format.
         """
         from cuptiprof.report.render import render
 
-        return render(self, format)
+        return render(self, format, width=width)
 
     def __str__(self) -> str:
         return self.to("text")
 
     def _repr_markdown_(self) -> str:
         return self.to("markdown")
+
+
+def left_out(total: int, shown: int, what: str = "rows") -> tuple[str, ...]:
+    """The line that says that a limit cut something off."""
+    return (f"... and {total - shown} more {what}",) if shown < total else ()

@@ -1,91 +1,84 @@
-"""nvprof's summary: time by kernel, copy and set, and by API function."""
+"""nvprof's summary: time by kernel and copy kind, and by API function."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from cuptiprof import enums
-from cuptiprof.report.model import Block, Column
-from cuptiprof.report.names import display_name
+from cuptiprof.report.activities import NameIds, gpu_work
+from cuptiprof.report.aggregate import Int64, group_stats
+from cuptiprof.report.model import Column, View, left_out
 from cuptiprof.result import Result
-from cuptiprof.tables import Array, Table
 
-COLUMNS = [
-    Column("percent", "Time(%)", "percent"),
-    Column("time_ns", "Time", "time"),
-    Column("calls", "Calls", "count"),
-    Column("avg_ns", "Avg", "time"),
-    Column("min_ns", "Min", "time"),
-    Column("max_ns", "Max", "time"),
-    Column("name", "Name"),
-]
+GPU_BLOCK = "GPU activities"
+API_BLOCK = "API calls"
 
-
-def blocks(result: Result, *, demangle: bool = True, limit: int | None = None) -> list[Block]:
-    """Two blocks; percentages within each, rows by falling time."""
-    gpu = _by_code(result.kernels, "name", lambda c: display_name(result.kernels.strings[c], demangle))
-    gpu += _by_code(result.memcpys, "copy_kind", lambda c: f"[CUDA memcpy {enums.MEMCPY_KINDS.get(c, 'Unknown')}]")
-    gpu += _by_code(result.memsets, None, lambda _: "[CUDA memset]")
-    api = _by_code(result.api_calls, "name", lambda c: display_name(result.api_calls.strings[c], False))
-    return [_block("GPU activities", gpu, limit), _block("API calls", api, limit)]
+_COLUMNS = (
+    Column("block", "Type", "label", human=False),
+    Column("percent", "Time(%)", "percent", min_width=7),
+    Column("time_ns", "Time", "duration", min_width=8),
+    Column("calls", "Calls", "count", min_width=8),
+    Column("avg_ns", "Avg", "duration", min_width=8),
+    Column("min_ns", "Min", "duration", min_width=8),
+    Column("max_ns", "Max", "duration", min_width=8),
+    Column("name", "Name", "text"),
+)
+_TYPE = Column("type", "Type", "label", machine=False, min_width=16)
+_DEVICE = Column("device", "Device", "count", human=False)
 
 
-def _by_code(table: Table, column: str | None, name_of: Any) -> list[dict[str, Any]]:
-    if not len(table):
-        return []
-    duration = table["duration"]
-    codes = table.codes(column) if column else np.zeros(len(table), np.uint32)
-    return [{"name": name_of(code), **numbers} for code, numbers in group(codes, duration)]
+def view(result: Result, *, demangle: bool = True, limit: int | None = None, per_gpu: bool = False) -> View:
+    """Rows by total time; percentages are of the block's total. ``per_gpu``: one block of GPU activities for each GPU."""
+    work = gpu_work(result, demangle)
+    duration = work.end - work.start
+    blocks: list[tuple[str, int | None, Int64, NameIds]] = []
+    if per_gpu:
+        for device in np.unique(work.device).tolist():
+            mine = work.device == device
+            ids = NameIds(work.name.ids[mine], work.name.names)
+            blocks.append((f"{GPU_BLOCK} (GPU {device})", device, duration[mine], ids))
+    if not blocks:
+        blocks.append((GPU_BLOCK, None, duration, work.name))
+    api = result.api_calls
+    codes = NameIds(api.codes("name").astype(np.int64), api.strings)
+    blocks.append((API_BLOCK, None, api["end"] - api["start"], codes))
+
+    data: dict[str, list[Any]] = {column.key: [] for column in (*_COLUMNS, _TYPE, _DEVICE)}
+    notes: dict[str, str] = {}
+    footers: tuple[str, ...] = ()
+    for title, gpu, durations, names in blocks:
+        rows, total = _rows(durations, names.ids, names.names, limit)
+        footers += left_out(total, len(rows), f"rows of {title}")
+        if not total:
+            notes[title] = f"No {'API calls' if title == API_BLOCK else 'GPU activities'} were recorded."
+        for row in rows:
+            for key, value in row.items():
+                data[key].append(value)
+        data["type"] += [title] * len(rows)
+        data["block"] += [title if gpu is None else GPU_BLOCK] * len(rows)
+        data["device"] += [gpu] * len(rows)
+    columns = (_TYPE, *_COLUMNS, *((_DEVICE,) if per_gpu else ()))
+    return View(columns=columns, data=data, footers=footers, notes=notes, block_key="type")
 
 
-def group(codes: Array, duration: Array) -> list[tuple[int, dict[str, Any]]]:
-    """(code, {calls, time_ns, avg_ns, min_ns, max_ns}) for each distinct code."""
-    order = np.argsort(codes, kind="stable")
-    sorted_codes, sorted_time = codes[order], duration[order]
-    starts = np.flatnonzero(np.r_[True, sorted_codes[1:] != sorted_codes[:-1]])
-    sums = np.add.reduceat(sorted_time, starts)
-    lows = np.minimum.reduceat(sorted_time, starts)
-    highs = np.maximum.reduceat(sorted_time, starts)
-    counts = np.diff(np.r_[starts, len(codes)])
-    return [
-        (
-            int(sorted_codes[s]),
-            {
-                "calls": int(n),
-                "time_ns": int(t),
-                "avg_ns": float(t / n),
-                "min_ns": int(low),
-                "max_ns": int(high),
-            },
-        )
-        for s, t, low, high, n in zip(starts, sums, lows, highs, counts, strict=True)
+def _rows(duration: Int64, ids: Int64, names: Sequence[str], limit: int | None) -> tuple[list[dict[str, Any]], int]:
+    """One dict a name, by total time (then name), and how many there were before the limit."""
+    stats = group_stats(ids, duration)
+    whole = int(stats.total.sum())
+    order = sorted(range(len(stats.key)), key=lambda i: (-int(stats.total[i]), names[int(stats.key[i])]))
+    rows = [
+        {
+            "percent": 100.0 * total / whole if whole else 0.0,
+            "time_ns": total,
+            "calls": calls,
+            "avg_ns": total / calls,
+            "min_ns": int(stats.minimum[i]),
+            "max_ns": int(stats.maximum[i]),
+            "name": names[int(stats.key[i])],
+        }
+        for i in order[:limit]
+        for total, calls in [(int(stats.total[i]), int(stats.count[i]))]
     ]
-
-
-def _block(title: str, rows: list[dict[str, Any]], limit: int | None) -> Block:
-    rows = _same_names(rows)
-    total = sum(r["time_ns"] for r in rows)
-    for r in rows:
-        r["percent"] = 100.0 * r["time_ns"] / total if total else 0.0
-    rows.sort(key=lambda r: (-r["time_ns"], r["name"]))
-    note = f"... and {len(rows) - limit} more" if limit is not None and len(rows) > limit else ""
-    ordered = [{c.key: r[c.key] for c in COLUMNS} for r in rows[:limit]]
-    return Block(title, COLUMNS, ordered, note=note)
-
-
-def _same_names(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Kernels of different mangled but equal shown names are one row."""
-    out: dict[str, dict[str, Any]] = {}
-    for r in rows:
-        known = out.get(r["name"])
-        if known is None:
-            out[r["name"]] = r
-            continue
-        known["calls"] += r["calls"]
-        known["time_ns"] += r["time_ns"]
-        known["avg_ns"] = known["time_ns"] / known["calls"]
-        known["min_ns"] = min(known["min_ns"], r["min_ns"])
-        known["max_ns"] = max(known["max_ns"], r["max_ns"])
-    return list(out.values())
+    return rows, len(order)

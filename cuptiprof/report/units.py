@@ -1,61 +1,106 @@
-"""Numbers as nvprof prints them: five significant digits, a unit right behind."""
+"""Numbers as nvprof prints them: auto-scaled units, five significant digits (six for seconds)."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Literal
 
 from cuptiprof.errors import ResultError
-from cuptiprof.report.model import Kind
 
-_TIME = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
-UNITS = ("auto", *_TIME)
+TimeUnit = Literal["auto", "s", "ms", "us", "ns"]
+UNITS: tuple[TimeUnit, ...] = ("auto", "s", "ms", "us", "ns")
+
+# Unit, its length in ns, significant digits of the auto-scaled form.
+_TIME_SCALE: tuple[tuple[TimeUnit, int, int], ...] = (
+    ("ns", 1, 0),
+    ("us", 1_000, 5),
+    ("ms", 1_000_000, 5),
+    ("s", 1_000_000_000, 6),
+)
+_BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
+_DECIMAL_PREFIXES = ("", "K", "M", "G", "T", "P", "E", "Z")
 
 
-def five_digits(value: float) -> str:
-    """Five significant digits, trailing zeros kept ("15.090", "230.07")."""
-    whole = len(str(int(abs(value))))
-    return f"{value:.{max(0, 5 - whole)}f}"
+def ns_per(unit: TimeUnit) -> int:
+    """Nanoseconds in one ``unit`` ("s", "ms", "us" or "ns")."""
+    return {name: scale for name, scale, _ in _TIME_SCALE}[unit]
 
 
-def time_text(ns: float, unit: str = "auto") -> str:
-    """ "24.417ms", "928ns"; with a fixed `unit` the number alone in that unit and the unit behind it.
+def _significant(value: float, digits: int) -> str:
+    """``value`` (0 or 1 <= value) with ``digits`` significant digits, trailing zeros kept."""
+    whole = 1 if value < 1 else math.floor(math.log10(value)) + 1
+    return f"{value:.{max(digits - whole, 0)}f}"
+
+
+def format_time(ns: float, unit: TimeUnit = "auto") -> str:
+    """``ns`` with its unit: 928ns, 696.98us, 24.417ms, 15.0900s.
+
+    With a fixed unit all digits down to the nanosecond are given, so that a column lines up and adds up.
+    """
+    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
+    ns = round(ns)  # the clock's resolution; nvprof's averages are whole nanoseconds too
+    if unit != "auto":
+        scale = ns_per(unit)
+        decimals = len(str(scale)) - 1
+        whole, rest = divmod(ns, scale)
+        return f"{sign}{whole}.{rest:0{decimals}d}{unit}" if decimals else f"{sign}{whole}{unit}"
+    if ns < 1_000:
+        return f"{sign}{ns}ns"
+    for name, scale, digits in _TIME_SCALE[1:]:
+        text = _significant(ns / scale, digits)
+        if name == "s" or float(text) < 1_000:  # 999.999us rounds to 1000.0us: say 1.0000ms
+            return f"{sign}{_significant(float(text), digits)}{name}"
+    raise AssertionError("the last unit takes every value")
+
+
+def format_bytes(value: float) -> str:
+    """nvprof's sizes: 4B, 400.00KB, 1.0000MB (1 KB = 1024 bytes, as there)."""
+    if value < 1024:
+        return f"{value:.0f}B"
+    return _scaled(value, 1024, _BYTE_UNITS)
+
+
+def format_byte_rate(value: float) -> str:
+    """nvprof's throughput: 2.8092GB/s (1 GB = 2**30 bytes, as there)."""
+    return f"{_scaled(value, 1024, _BYTE_UNITS)}/s"
+
+
+def format_flop(value: float) -> str:
+    """Operations with a decimal prefix: 1.2000GFLOP."""
+    return _scaled(value, 1000, tuple(f"{prefix}FLOP" for prefix in _DECIMAL_PREFIXES))
+
+
+def format_flop_rate(value: float) -> str:
+    """Operations a second with a decimal prefix: 312.00TFLOP/s."""
+    return f"{format_flop(value)}/s"
+
+
+def _scaled(value: float, step: int, units: Sequence[str]) -> str:
+    for unit in units[:-1]:
+        text = _significant(value, 5)
+        if float(text) < step:
+            return f"{text}{unit}"
+        value /= step
+    return f"{_significant(value, 5)}{units[-1]}"
+
+
+def format_percent(value: float) -> str:
+    """Two decimals: 48.97%."""
+    return f"{value:.2f}%"
+
+
+def is_missing(value: object) -> bool:
+    """None and NaN stand for "no value"."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def check_time_unit(unit: str) -> TimeUnit:
+    """``unit`` if it is one.
 
     Raises:
-        ResultError: an unknown unit.
+        ResultError: it is not.
     """
     if unit not in UNITS:
         raise ResultError(f"unknown unit {unit!r}", hint=f"one of: {', '.join(UNITS)}")
-    if unit == "auto":
-        unit = next((u for u, factor in _TIME.items() if abs(ns) >= factor), "ns")
-    if unit == "ns":
-        return f"{ns:.0f}ns"
-    return five_digits(ns / _TIME[unit]) + unit
-
-
-def bytes_text(value: float) -> str:
-    """Powers of 1024 under nvprof's names: "12.250MB"."""
-    for unit, factor in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if value >= factor:
-            return five_digits(value / factor) + unit
-    return f"{value:.0f}B"
-
-
-def shown(value: Any, kind: Kind, unit: str = "auto") -> str:
-    """One value for people."""
-    if value is None:
-        return "-"
-    if kind in ("time", "start"):
-        return time_text(float(value), unit)
-    if kind == "percent":
-        return f"{value:.2f}%"
-    if kind == "count":
-        return f"{value:d}"
-    if kind == "bytes":
-        return bytes_text(float(value))
-    if kind == "throughput":
-        return bytes_text(float(value)) + "/s"
-    if kind == "dims":
-        return "({} {} {})".format(*value)
-    if kind == "number":
-        return f"{value:.4g}"
-    return str(value)
+    return unit

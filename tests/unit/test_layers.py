@@ -56,7 +56,7 @@ def imports(path: Path) -> set[str]:
 
 PACKAGE = ROOT / "cuptiprof"
 ONLY_IN = {
-    "rich": ("report/render.py", "cli/"),
+    "rich": ("report/render/to_rich.py", "cli/"),
     "pyarrow": ("export/", "runs.py", "tables.py", "spill.py"),
     "torch": ("integrations/", "sim/torch_device.py"),
 }

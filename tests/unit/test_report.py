@@ -12,26 +12,50 @@ from hypothesis import strategies as st
 
 import cuptiprof
 from cuptiprof.errors import ResultError
-from cuptiprof.occupancy import active_blocks, estimated_achieved_occupancy
-from cuptiprof.report.intervals import length, union
-from cuptiprof.report.units import time_text
+from cuptiprof.report.aggregate import covered_before, group_stats, union
+from cuptiprof.report.units import format_byte_rate, format_bytes, format_flop_rate, format_time
 from cuptiprof.schedule import Action, schedule
 from cuptiprof.units import parse_bytes
 
+# Numbers printed by nvprof itself: five significant digits, six for seconds.
+NVPROF = [
+    (15_090_000_000, "15.0900s"), (24_417_000, "24.417ms"), (696_980, "696.98us"), (80_159_000, "80.159ms"),
+    (2_736_590_000, "2.73659s"), (815_200_000, "815.20ms"), (1_757_500, "1.7575ms"), (928, "928ns"), (2_464, "2.4640us"),
+    (46_647_400_000, "46.6474s"), (230_070, "230.07us"), (1_367, "1.3670us"), (592_570_000, "592.57ms"),
+]  # fmt: skip
 
-@pytest.mark.parametrize(
-    "ns,text",
-    [(15.09e9, "15.090s"), (24.417e6, "24.417ms"), (696.98e3, "696.98us"), (928, "928ns"), (80.159e6, "80.159ms"), (1.7575e6, "1.7575ms"), (0, "0ns")],
-)  # fmt: skip
+
+@pytest.mark.parametrize("ns,text", [*NVPROF, (0, "0ns"), (999_999, "1.0000ms"), (999_999_999, "1.00000s")])
 def test_times_look_like_nvprofs(ns: float, text: str) -> None:
-    assert time_text(ns) == text
+    assert format_time(ns) == text
 
 
-def test_fixed_units() -> None:
-    assert time_text(1500, "us") == "1.5000us"
-    assert time_text(2e9, "ms") == "2000.0ms"
-    with pytest.raises(ResultError):
-        time_text(1, "hours")
+def test_averages_agree_with_nvprofs() -> None:
+    assert format_time(15_090_000_000 / 618) == "24.417ms"
+    assert format_time(46_647_400_000 / 202_752) == "230.07us"
+
+
+@given(st.integers(0, 10**15))
+def test_times_keep_five_digits(ns: int) -> None:
+    text = format_time(ns)
+    value = float(text.rstrip("nums")) * {"ns": 1, "us": 1e3, "ms": 1e6}.get(text[-2:], 1e9)
+    assert value == pytest.approx(ns, rel=5.1e-5)
+    for unit, scale in (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)):
+        whole, _, rest = format_time(ns, unit).removesuffix(unit).partition(".")  # type: ignore[arg-type]
+        assert int(whole) * scale + int(rest or 0) == ns
+
+
+def test_fixed_units_keep_the_nanoseconds() -> None:
+    assert format_time(1500, "us") == "1.500us"
+    assert format_time(2_000_000_001, "ms") == "2000.000001ms"
+    with pytest.raises(ResultError, match="hours"):
+        cuptiprof.open(trace_path("triton-a100")).summary(units="hours")
+
+
+def test_sizes_and_rates() -> None:
+    assert format_bytes(409_600) == "400.00KB" and format_bytes(4) == "4B" and format_bytes(1 << 20) == "1.0000MB"
+    assert format_byte_rate(2.8092 * 2**30) == "2.8092GB/s"
+    assert format_flop_rate(312e12) == "312.00TFLOP/s"
 
 
 @pytest.mark.parametrize("name", ["alexnet-a100", "train-v100"])
@@ -64,25 +88,33 @@ def test_regions_against_a_loop() -> None:
     assert rows["ProfilerStep#*"]["gpu_busy_ns"] <= total
 
 
-intervals = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 50)), max_size=30)
+intervals = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 200), st.integers(0, 50)), max_size=30)
 
 
-@given(intervals)
-def test_union_covers_the_same_points(pairs: list[tuple[int, int]]) -> None:
-    array = np.array([(a, a + n) for a, n in pairs], np.int64).reshape(-1, 2)
-    covered = {t for a, n in pairs for t in range(a, a + n)}
-    joined = union(array)
-    assert length(joined) == len(covered)
-    assert (joined[1:, 0] > joined[:-1, 1]).all() if len(joined) > 1 else True
+@given(intervals, st.sampled_from([0, 2**60]))
+def test_union_covers_the_same_points(rows: list[tuple[int, int, int]], shift: int) -> None:
+    group, start, length = np.array(rows, np.int64).reshape(-1, 3).T
+    joined = union(group, start + shift, start + shift + length)
+    for g in range(4):
+        covered = {t for k, a, n in rows if k == g for t in range(a, a + n)}
+        mine = joined.group == g
+        assert (joined.end - joined.start)[mine].sum() == len(covered) == joined.total_by_group(4)[g]
+        assert (joined.start[mine][1:] > joined.end[mine][:-1]).all()
+        times = np.arange(-1, 260)
+        before = covered_before(joined.start[mine] - shift, joined.end[mine] - shift, times)
+        assert before.tolist() == [sum(c < t for c in covered) for t in times.tolist()]
 
 
-def test_occupancy() -> None:
-    # A100, 230 registers, 128 threads, 81,920 B: two blocks an SM, 12.5 %; with the 48 KB default limit it would be 0.
-    assert active_blocks((8, 0), 128, 230, 81920) == 2
-    assert estimated_achieved_occupancy((8, 0), 108, 10_000, 128, 230, 81920) == 12.5
-    assert active_blocks((9, 0), 1024, 32, 0) == 2
-    assert active_blocks((9, 0), 1025, 32, 0) == 0
-    assert active_blocks((3, 0), 128, 32, 0) == 0
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**61), 2**61)), max_size=20))
+def test_group_stats_against_a_loop(rows: list[tuple[int, int]]) -> None:
+    rows = [(k, v // max(len(rows), 1)) for k, v in rows]
+    stats = group_stats(*np.array(rows, np.int64).reshape(-1, 2).T)
+    want = {k: [v for key, v in rows if key == k] for k in sorted({k for k, _ in rows})}
+    assert stats.key.tolist() == list(want)
+    for i, values in enumerate(want.values()):
+        assert (stats.count[i], stats.total[i], stats.minimum[i], stats.maximum[i]) == (
+            len(values), sum(values), min(values), max(values),
+        )  # fmt: skip
 
 
 def test_schedule() -> None:

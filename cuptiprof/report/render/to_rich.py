@@ -1,0 +1,75 @@
+"""The terminal: tables as wide as the window, names cut to fit. The only file of report/ that imports rich."""
+
+from __future__ import annotations
+
+import io
+
+from cuptiprof.report.model import Column, Report
+from cuptiprof.report.names import display_width, printable
+from cuptiprof.report.render.cells import (
+    block_spans,
+    format_column,
+    human_columns,
+    is_left_aligned,
+    missing_notes,
+)
+from cuptiprof.report.units import check_time_unit
+
+_GAP = 1  # blank cells after a column
+_MIN_NAME = 16
+
+
+def to_rich(report: Report, width: int | None = None) -> str:
+    """The report with colours and box lines, ``width`` cells wide (None: as wide as the terminal)."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    view, units = report.content, check_time_unit(report.units)
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=True, markup=False, highlight=False, emoji=False)
+    console.print(Text(report.title, style="bold"))
+    for line in report.header:
+        simulated = line.startswith("SIMULATED")
+        console.print(Text(printable(line), style="bold yellow" if simulated else "dim", overflow="fold"))
+    columns = [column for column in human_columns(view) if column.key != view.block_key]
+    cells = [format_column(view, column, units) for column in columns]
+    widths = _widths(columns, cells, console.width)
+    for block, first, after in block_spans(view):
+        if first == after:
+            continue
+        title = Text(block, style="bold") if block else None
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, _GAP, 0, 0), pad_edge=False)
+        for column, size in zip(columns, widths, strict=True):
+            left = is_left_aligned(column)
+            table.add_column(Text(column.title), justify="left" if left else "right", no_wrap=True, width=size)
+        for i in range(first, after):
+            row = []
+            for column_cells, size in zip(cells, widths, strict=True):
+                # Text objects are not parsed for markup, so that `[red]` in a name stays what it is.
+                row.append(Text(column_cells[i]))
+                row[-1].truncate(size, overflow="ellipsis")
+            table.add_row(*row)
+        # On a terminal too narrow for the numbers a line is broken by the terminal, not robbed of a column.
+        console.print(table, width=max(console.width, sum(widths) + (_GAP + 1) * len(widths) + 2), crop=False)
+    for line in (*missing_notes(view), *view.footers):
+        console.print(Text(printable(line), style="dim"))
+    if report.losses_line:
+        console.print(Text(printable(report.losses_line), style="bold red"))
+    return out.getvalue()
+
+
+def _widths(columns: list[Column], cells: list[list[str]], available: int) -> list[int]:
+    """Width of each column: numbers have what they need, names share what is left, ``_MIN_NAME`` at the least."""
+    widths = [
+        max(map(display_width, (column.title, *column_cells)))
+        for column, column_cells in zip(columns, cells, strict=True)
+    ]
+    left = available - (_GAP + 1) * len(columns) - 2
+    left -= sum(width for column, width in zip(columns, widths, strict=True) if not is_left_aligned(column))
+    names = sorted((i for i, column in enumerate(columns) if is_left_aligned(column)), key=lambda i: widths[i])
+    for done, i in enumerate(names):  # shortest first: what it does not need is left to the longer ones
+        widths[i] = min(widths[i], max(left // (len(names) - done), _MIN_NAME))
+        left -= widths[i]
+    return widths

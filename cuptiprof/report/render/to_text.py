@@ -1,0 +1,44 @@
+"""Plain text in nvprof's look."""
+
+from __future__ import annotations
+
+from cuptiprof.report.model import Report, View
+from cuptiprof.report.names import display_width, printable
+from cuptiprof.report.render.cells import format_column, human_columns, is_left_aligned, missing_notes
+from cuptiprof.report.units import TimeUnit, check_time_unit
+
+_PREFIX = "==cuptiprof== "
+
+
+def to_text(report: Report) -> str:
+    """The report as lines; nothing is cut."""
+    view = report.content
+    lines = [_PREFIX + printable(line) for line in (*report.header, f"{report.title}:")]
+    if len(view):
+        lines += _table(view, check_time_unit(report.units))
+    lines += missing_notes(view)
+    if view.footers:
+        lines += ["", *map(printable, view.footers)]
+    if report.losses_line:
+        lines += ["", printable(report.losses_line)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(view: View, units: TimeUnit) -> list[str]:
+    padded: list[list[str]] = []
+    for column in human_columns(view):
+        cells = format_column(view, column, units)
+        if column.suffix_key:
+            ids = view.data[column.suffix_key]
+            cells = [f"{cell} [{id_}]" for cell, id_ in zip(cells, ids, strict=True)]
+        if column.key == view.block_key:  # the block's name once, as nvprof does
+            cells = ["" if i and cells[i - 1] == cell else f"{cell}:" for i, cell in enumerate(cells)]
+        width = max(column.min_width, display_width(column.title), max(map(display_width, cells)))
+        left = is_left_aligned(column)
+        padded.append([_pad(cell, width, left) for cell in (column.title, *cells)])
+    return ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+
+
+def _pad(cell: str, width: int, left: bool) -> str:
+    fill = " " * (width - display_width(cell))
+    return cell + fill if left else fill + cell
