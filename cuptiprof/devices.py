@@ -64,15 +64,16 @@ class SimulatedDevice(Device):
 
     simulated = True
 
-    def __init__(self, chip: str = "H100", spec: str = "sim", *, virtual_clock: bool = False) -> None:
+    def __init__(self, chip: str = "H100", spec: str = "sim", *, virtual_clock: bool = False, devices: int = 1) -> None:
         from cuptiprof.sim.device import SimDevice, library_path
 
         if chip not in CHIPS:
             raise DeviceError(f"unknown simulated chip {chip!r}", hint=f"one of: {', '.join(CHIPS)}")
         self.chip = chip
+        self.unmodelled: dict[str, int] = {}  # PyTorch operators that the model took as element-wise, with their calls
         self.sim: SimDevice = SimDevice()
         super().__init__(spec, _core.load_cupti(str(library_path()), "simulated device", True))
-        self.sim.reset(chip=chip, virtual_clock=virtual_clock)
+        self.sim.reset(chip=chip, virtual_clock=virtual_clock, devices=devices)
 
     def started(self) -> None:
         from cuptiprof.sim.torch_hook import install
@@ -82,7 +83,10 @@ class SimulatedDevice(Device):
     def stopping(self) -> None:
         from cuptiprof.sim.torch_hook import uninstall
 
-        uninstall()
+        self.unmodelled = uninstall()
+
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "unmodelled_operators": self.unmodelled}
 
 
 class ReplayDevice(SimulatedDevice):
@@ -92,13 +96,17 @@ class ReplayDevice(SimulatedDevice):
         from cuptiprof.sim.replay import TracePlayer
 
         self.player: TracePlayer = TracePlayer(path, speed=speed)
-        super().__init__(self.player.chip, f"replay:{os.path.basename(path)}", virtual_clock=True)
+        spec = f"replay:{os.path.basename(path)}"
+        super().__init__(self.player.chip, spec, virtual_clock=True, devices=self.player.devices)
 
     def started(self) -> None:
         self.player.play(self.sim)
 
     def stopping(self) -> None:
         pass
+
+    def metadata(self) -> dict[str, Any]:
+        return {**Device.metadata(self), "not_replayed": dict(self.player.not_replayed)}
 
 
 def open_device(spec: str | None, *, speed: float = 0.0) -> Device:

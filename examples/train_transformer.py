@@ -18,13 +18,14 @@ class Reverser(nn.Module):
     def __init__(self, vocabulary: int, size: int, length: int) -> None:
         super().__init__()
         self.embed = nn.Embedding(vocabulary, size)
-        self.position = nn.Parameter(torch.randn(length, size) * 0.02)
+        self.position = nn.Parameter(torch.randn(length, size))
         self.transformer = nn.Transformer(
             size,
             nhead=4,
             num_encoder_layers=2,
             num_decoder_layers=2,
             dim_feedforward=4 * size,
+            dropout=0.0,
             batch_first=True,
         )
         self.head = nn.Linear(size, vocabulary)
@@ -36,15 +37,15 @@ class Reverser(nn.Module):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=64)
     arguments = parser.parse_args()
 
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    vocabulary, length = 32, 16
+    vocabulary, length = 16, 8
     model = Reverser(vocabulary, 128, length).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
 
     for step in range(arguments.steps):
         source = torch.randint(vocabulary, (arguments.batch, length), device=device)

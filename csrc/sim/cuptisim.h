@@ -37,7 +37,8 @@ enum cuptisim_op_kind {
 };
 
 enum cuptisim_op_flags {
-  CUPTISIM_API_TIMES = 1,   // api_start and api_end are given (run clock ns) instead of measured
+  CUPTISIM_API_TIMES = 1,   // api_start and api_end are given (run clock ns) instead of measured; the virtual
+                            // clock goes to api_start, and no wait moves it: end with cuptisim_advance
   CUPTISIM_GPU_TIMES = 2,   // gpu_start and gpu_end are given instead of scheduled
   CUPTISIM_ASYNC = 4,       // copies and sets: asynchronous
   CUPTISIM_NO_API = 8,      // GPU work without a visible API call (a record whose launch was not traced)

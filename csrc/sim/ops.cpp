@@ -103,10 +103,8 @@ uint64_t begin_call(Call& c) {
 }
 
 uint64_t end_call(Call& c) {
-  if (c.op.flags & CUPTISIM_API_TIMES) {
-    c.m.advance(c.op.api_end);
-    return c.op.api_end;
-  }
+  // The clock stays at the start: what other threads did during this call is yet to come.
+  if (c.op.flags & CUPTISIM_API_TIMES) return c.op.api_end;
   if (c.m.virtual_clock()) c.m.advance(c.begin + c.m.api_call_ns());
   return c.m.now();
 }
@@ -150,7 +148,9 @@ void kernel_record(Machine& m, const cuptisim_op& op, Context* context, uint32_t
   CUpti_ActivityKernel10 r{};
   r.kind = serial ? CUPTI_ACTIVITY_KIND_KERNEL : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   r.cacheConfig.both = 0;
-  r.registersPerThread = static_cast<uint16_t>(op.registers_per_thread ? op.registers_per_thread : 32);
+  const bool recorded = (op.flags & CUPTISIM_GPU_TIMES) != 0;  // then 0 is what the record said
+  r.registersPerThread =
+      static_cast<uint16_t>(op.registers_per_thread || recorded ? op.registers_per_thread : 32);
   const bool zero = m.strikes(CUPTISIM_FAULT_ZERO_TIMESTAMPS);
   r.start = zero ? 0 : at.start;
   r.end = zero ? 0 : at.end;
@@ -366,9 +366,7 @@ void body(Call& c) {
       if (!(op.flags & CUPTISIM_API_TIMES)) m.wait_until(m.busy_until(c.context, c.stream));
       return;
     case CUPTISIM_OP_SYNC_CONTEXT:
-      // Explicit times describe the call; the wait is real all the same, so that what was launched is
-      // complete after it.
-      m.wait_until(m.context_busy_until(c.context));
+      if (!(op.flags & CUPTISIM_API_TIMES)) m.wait_until(m.context_busy_until(c.context));
       return;
     case CUPTISIM_OP_EVENT_RECORD: {
       if (!kind_enabled(CUPTI_ACTIVITY_KIND_CUDA_EVENT)) return;

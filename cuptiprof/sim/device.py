@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -225,6 +225,19 @@ class SimDevice:
         if rc != 0:
             raise DeviceError(f"simulated call {done.value} of {len(ops)} failed with CUresult {rc}")
 
+    def prepare(self, ops: npt.NDArray[Any]) -> Callable[[], None]:
+        """A function that runs `ops` (as :meth:`run`) again and again at little cost; it keeps its own copy."""
+        ops = np.array(ops, dtype=OP_DTYPE)
+        address, count, run = ops.ctypes.data, len(ops), self._lib.cuptisim_run
+        done = ctypes.c_size_t()
+
+        def launch(_alive: Any = ops) -> None:
+            rc = run(address, count, done)
+            if rc != 0:
+                raise DeviceError(f"simulated call {done.value} of {count} failed with CUresult {rc}")
+
+        return launch
+
     def name_address(self, text: str | bytes) -> int:
         """Address of a NUL-terminated copy of `text` that lives as long as this object (for ``ops["name"]``)."""
         raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
@@ -264,6 +277,12 @@ class SimDevice:
     def synchronize(self, **fields: Any) -> None:
         """cudaDeviceSynchronize."""
         self.call(Op.SYNC_CONTEXT, **fields)
+
+    def callback_name(self, domain: int, cbid: int) -> str:
+        """Name of an API function with its version suffix; "" if the stand-in knows no such callback ID."""
+        name = ctypes.c_char_p()
+        rc = self._lib.cuptiGetCallbackName(domain, cbid, ctypes.byref(name))
+        return (name.value or b"").decode() if rc == 0 else ""
 
     def now(self) -> int:
         """The clock that records carry, ns."""

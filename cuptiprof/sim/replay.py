@@ -11,57 +11,72 @@ import ctypes
 import re
 import threading
 import time
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cuptiprof import _core, enums
+from cuptiprof import _core
+from cuptiprof.errors import ResultError
 from cuptiprof.region import region
 from cuptiprof.result import Result
-from cuptiprof.sim.device import DRIVER, OP_DTYPE, RUNTIME, Flag, Op, SimDevice
+from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.replay_ops import Builder, Ops
 from cuptiprof.trace_import import import_trace
 
 _PR_SET_NAME = 15
-_CALLS = (
-    (r"LaunchKernel", Op.KERNEL),
-    (r"MemcpyPeer", Op.MEMCPY_PEER),
-    (r"Memcpy", Op.MEMCPY),
-    (r"Memset", Op.MEMSET),
-)
-_WORK = {"kernels": Op.KERNEL, "memcpys": Op.MEMCPY, "memsets": Op.MEMSET}
-_SYNC_OPS = {"Context Sync": Op.SYNC_CONTEXT, "Stream Sync": Op.SYNC_STREAM, "Event Sync": Op.SYNC_EVENT}
+_MAX_DEVICES = 1024  # a file may name any number
+
+
+class Step(NamedTuple):
+    """What one thread does at one time: play ops, or enter or leave a region."""
+
+    at: int  # ns
+    thread: int
+    ops: Ops | None = None
+    enter: str | None = None
+    instance: int = 0
 
 
 class _Turns:
     """Lets one thread at a time go on, in a fixed order."""
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._now = 0
+    def __init__(self, threads: list[int]) -> None:
+        self._lock = threading.Lock()  # guards _failed and what is waited for
+        self._wake = {t: threading.Semaphore(0) for t in set(threads)}
+        self._order = iter(threads)
         self._failed = False
+        self.done()
 
-    def wait(self, turn: int) -> bool:
-        with self._changed:
-            self._changed.wait_for(lambda: self._now == turn or self._failed)
-            return not self._failed
+    def wait(self, thread: int) -> bool:
+        """Until it is this thread's turn; False: another one failed."""
+        self._wake[thread].acquire()
+        return not self._failed
 
     def done(self) -> None:
-        with self._changed:
-            self._now += 1
-            self._changed.notify_all()
+        """Hand on to the next."""
+        with self._lock:
+            following = next(self._order, None)
+        if following is not None:
+            self._wake[following].release()
 
     def fail(self) -> None:
-        with self._changed:
+        with self._lock:
             self._failed = True
-            self._changed.notify_all()
+            for wake in self._wake.values():
+                wake.release()
 
 
 class TracePlayer:
-    """Plays one trace.
+    """Plays one trace: kernels, copies, sets, API calls, synchronisations and regions.
 
     Args:
         trace: path of a torch.profiler trace, or a Result.
         speed: 1 keeps the recorded pace, 2 is twice as fast, 0 is as fast as possible.
+
+    Attributes:
+        not_replayed: after :meth:`play`: what could not be played, counted by kind.
 
     Raises:
         ResultError: the trace cannot be read.
@@ -70,6 +85,7 @@ class TracePlayer:
     def __init__(self, trace: str | Result, *, speed: float = 0.0) -> None:
         self.result = trace if isinstance(trace, Result) else import_trace(trace)
         self.speed = speed
+        self.not_replayed: Counter[str] = Counter()
 
     @property
     def chip(self) -> str:
@@ -79,22 +95,44 @@ class TracePlayer:
         names = " ".join(self.result.devices["name"]) if len(self.result.devices) else ""
         return next((c for c in CHIPS if re.search(rf"\b{c}\b", names)), "H100")
 
+    @property
+    def devices(self) -> int:
+        """How many GPUs the simulated machine needs.
+
+        Raises:
+            ResultError: more than a machine has.
+        """
+        columns = [("kernels", "device"), ("memcpys", "device"), ("memcpys", "dst_device"), ("memsets", "device")]
+        ordinals = [self.result.tables[table].codes(column) for table, column in columns]
+        needed = 1 + max((int(o.max()) for o in ordinals if len(o)), default=0)
+        if needed > _MAX_DEVICES:
+            raise ResultError(
+                f"the trace names GPU {needed - 1}; {_MAX_DEVICES} can be simulated", hint="is the trace damaged?"
+            )
+        return needed
+
     def play(self, device: SimDevice) -> None:
         """Run everything; returns when the last call is made.
 
         Raises:
             DeviceError: the simulated device refused a call.
         """
-        ops, threads = self._ops(device)
-        turns = self._turns(ops, threads)
-        order = _Turns()
+        builder = Builder(self.result, device)
+        ops = builder.build()
+        self.not_replayed = builder.not_replayed
+        jobs: dict[int, list[list[Step]]] = {}
+        order: list[int] = []
+        for step in self._steps(ops):
+            if not order or order[-1] != step.thread:
+                order.append(step.thread)
+                jobs.setdefault(step.thread, []).append([])
+            jobs[step.thread][-1].append(step)
+        if not order:
+            return
+        turns = _Turns(order)
+        workers = self._autograd_threads()
         errors: list[BaseException] = []
-        jobs: dict[int, list[tuple[int, list[Any]]]] = {}
-        for turn, (thread, work) in enumerate(turns):
-            jobs.setdefault(thread, []).append((turn, work))
-        workers = set(self._autograd_threads())
-        origin = int(turns[0][1][0][0]) if turns else 0
-        began = time.perf_counter()
+        origin, began = jobs[order[0]][0][0].at, time.perf_counter()
 
         def run(thread: int) -> None:
             try:
@@ -102,27 +140,17 @@ class TracePlayer:
                     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"pt_autograd_0", 0, 0, 0)
                 _core.set_thread_id(thread)
                 device.set_thread(thread)
-                open_regions: dict[int, Any] = {}
-                for turn, work in jobs[thread]:
-                    if not order.wait(turn):
+                opened: dict[int, Any] = {}
+                for turn in jobs[thread]:
+                    if not turns.wait(thread):
                         return
-                    for at, action, payload in work:
-                        if self.speed > 0:
-                            delay = (at - origin) / 1e9 / self.speed - (time.perf_counter() - began)
-                            if delay > 0:
-                                time.sleep(delay)
-                        device.advance(at)
-                        if action == "ops":
-                            device.run(payload)
-                        elif action == "enter":
-                            open_regions[payload[0]] = region(payload[1])
-                            open_regions[payload[0]].__enter__()
-                        else:
-                            open_regions.pop(payload[0]).__exit__(None, None, None)
-                    order.done()
+                    for step in turn:
+                        self._pace(step.at - origin, began)
+                        _play_step(device, step, opened)
+                    turns.done()
             except BaseException as e:
                 errors.append(e)
-                order.fail()
+                turns.fail()
 
         pool = [threading.Thread(target=run, args=(t,), name=f"replay-{t}") for t in jobs]
         for t in pool:
@@ -131,136 +159,56 @@ class TracePlayer:
             t.join()
         if errors:
             raise errors[0]
+        device.advance(int(max(ops["api_end"].max(), ops["gpu_end"].max())) if len(ops) else 0)
 
-    def _autograd_threads(self) -> list[int]:
+    def _pace(self, elapsed_ns: int, began: float) -> None:
+        if self.speed > 0:
+            delay = elapsed_ns / 1e9 / self.speed - (time.perf_counter() - began)
+            if delay > 0:
+                time.sleep(delay)
+
+    def _autograd_threads(self) -> set[int]:
         markers = self.result.markers
-        names = markers["name"]
-        return [
-            int(t)
-            for t in np.unique([t for t, n in zip(markers["thread"], names, strict=True) if n.startswith("autograd::")])
-        ]
+        engine = np.array([s.startswith("autograd::") for s in markers.strings], bool)
+        return set(markers.codes("thread")[engine[markers.codes("name")]].tolist()) if len(markers) else set()
 
-    def _ops(self, device: SimDevice) -> tuple[Any, Any]:
-        """One op a call (with the GPU work it caused), and one for work whose call was not recorded; sorted by time."""
-        r = self.result
-        work = {int(c): (name, i) for name in _WORK for i, c in enumerate(r.tables[name]["correlation_id"])}
-        extra: list[tuple[str, int]] = []
-        seen: dict[int, int] = {}
-        for name in _WORK:  # several pieces of work under one call (graphs): the first goes with the call
-            for i, c in enumerate(r.tables[name]["correlation_id"]):
-                if seen.setdefault(int(c), i) != i or work[int(c)] != (name, i):
-                    extra.append((name, i))
-        calls = r.api_calls
-        syncs = {int(c): i for i, c in enumerate(r.synchronizations["correlation_id"])}
-        ops = np.zeros(len(calls), OP_DTYPE)
-        ops["size"] = OP_DTYPE.itemsize
-        ops["kind"] = Op.API
-        ops["flags"] = Flag.API_TIMES
-        ops["domain"] = np.where(calls["domain"] == 1, DRIVER, RUNTIME)
-        for field, column in (
-            ("cbid", "cbid"), ("thread", "thread"), ("correlation", "correlation_id"), ("api_start", "start"),
-            ("api_end", "end"), ("return_value", "return_value"),
-        ):  # fmt: skip
-            ops[field] = calls[column]
-        names = calls["name"]
-        for i in range(len(calls)):
-            correlation = int(calls["correlation_id"][i])
-            if correlation in work:
-                self._fill(ops[i : i + 1], *work.pop(correlation), device)
-            elif correlation in syncs:
-                self._fill_sync(ops[i : i + 1], syncs.pop(correlation))
-            else:
-                # A call that should have caused work but did not (its record is missing, or a size of 0): the call alone.
-                for pattern, kind in _CALLS:
-                    if re.search(pattern, str(names[i])):
-                        ops[i]["kind"] = kind
-                        ops[i]["flags"] |= int(Flag.NO_RECORD)
-                        break
-        rest = [*work.values(), *extra]
-        loose = np.zeros(len(rest), OP_DTYPE)
-        loose["size"] = OP_DTYPE.itemsize
-        loose["flags"] = Flag.NO_API
-        for i, (name, row) in enumerate(rest):
-            self._fill(loose[i : i + 1], name, row, device)
-            loose[i]["api_start"] = loose[i]["gpu_start"]
-            loose[i]["correlation"] = r.tables[name]["correlation_id"][row]
-        # A NO_RECORD launch has nothing to reconcile with: it is not a loss of ours, so it is no launch either.
-        missing = (ops["flags"] & int(Flag.NO_RECORD)) != 0
-        ops["kind"][missing] = Op.API
-        joined = np.concatenate([ops, loose])
-        joined = joined[np.argsort(joined["api_start"], kind="stable")]
-        return joined, joined["thread"]
-
-    def _fill(self, op: Any, table: str, row: int, device: SimDevice) -> None:
-        t = self.result.tables[table]
-        op["kind"] = _WORK[table]
-        op["flags"] |= int(Flag.GPU_TIMES)
-        for field, column in (
-            ("gpu_start", "start"),
-            ("gpu_end", "end"),
-            ("stream", "stream"),
-            ("context", "context"),
-        ):
-            op[field] = t.codes(column)[row]
-        op["device"] = 0
-        op["graph_id"] = t.codes("graph_id")[row]
-        op["graph_node_id"] = t.codes("graph_node_id")[row]
-        if table == "kernels":
-            configs = self.result.launch_configs
-            c = int(t.codes("config")[row])
-            op["name"] = device.name_address(self.result.kernels.strings[int(t.codes("name")[row])])
-            op["grid"] = [configs.codes(f"grid_{a}")[c] for a in "xyz"]
-            op["block"] = [configs.codes(f"block_{a}")[c] for a in "xyz"]
-            for field in ("registers_per_thread", "static_shared_memory", "dynamic_shared_memory"):
-                op[field] = configs.codes(field)[c]
-            return
-        op["bytes"] = t.codes("bytes")[row]
-        if table == "memcpys":
-            for field in ("copy_kind", "src_kind", "dst_kind"):
-                op[field] = t.codes(field)[row]
-        else:
-            op["memory_kind"] = t.codes("memory_kind")[row]
-            op["value"] = t.codes("value")[row]
-
-    def _fill_sync(self, op: Any, row: int) -> None:
-        t = self.result.synchronizations
-        op["kind"] = _SYNC_OPS.get(enums.SYNC_KINDS.get(int(t["type"][row]), ""), Op.STREAM_WAIT_EVENT)
-        op["flags"] |= int(Flag.GPU_TIMES)
-        op["gpu_start"], op["gpu_end"] = t["start"][row], t["end"][row]
-        stream = int(t["stream"][row])
-        op["stream"] = 0 if stream == 0xFFFFFFFF else stream
-        op["context"] = t["context"][row]
-
-    def _turns(self, ops: Any, threads: Any) -> list[tuple[int, list[Any]]]:
-        """[(thread, [(time, action, payload), ...]), ...]: stretches of one thread, in time order."""
-        events: list[tuple[int, int, int, int, str, Any]] = []  # time, rank, tie, thread, action, payload
+    def _steps(self, ops: Ops) -> Iterator[Step]:
+        """Everything in order of time; consecutive ops of a thread are one step unless the pace is to be kept."""
         regions = self.result.regions
-        for row in regions.rows():
-            thread, depth = row["thread"], row["depth"]
-            # At one instant: leave inner regions first, enter outer ones first, and calls after entries.
-            events.append((row["start"], 1, depth, thread, "enter", (row["instance"], row["name"])))
-            events.append((row["end"], 0, -depth, thread, "exit", (row["instance"],)))
-        for i, (start, thread) in enumerate(zip(ops["api_start"].tolist(), threads.tolist(), strict=True)):
-            events.append((start, 2, i, thread, "ops", i))
-        events.sort(key=lambda e: e[:3])
-        turns: list[tuple[int, list[Any]]] = []
-        batch: list[int] = []
+        start, end = regions.codes("start").astype(np.int64), regions.codes("end").astype(np.int64)
+        depth = regions.codes("depth").astype(np.int64)
+        count, played = len(regions), len(ops)
+        # At one instant: regions end, inner ones first; begin, outer ones first; those without length end; calls follow.
+        kinds = (np.full(count, 1), np.where(end > start, 0, 2), np.full(played, 3))
+        at = np.concatenate([start, end, ops["api_start"].astype(np.int64)])
+        rank = np.concatenate(kinds)
+        tie = np.concatenate([depth, -depth, np.arange(played)])
+        thread = np.concatenate([regions.codes("thread"), regions.codes("thread"), ops["thread"]]).astype(np.int64)
+        order = np.lexsort((tie, rank, at))
+        is_op = order >= 2 * count
+        names = regions["name"]
+        joined = np.zeros(len(order), bool)
+        if self.speed <= 0 and len(order):
+            joined[1:] = is_op[1:] & is_op[:-1] & (thread[order[1:]] == thread[order[:-1]])
+        starts = np.flatnonzero(~joined)
+        for i, stop in zip(starts.tolist(), [*starts.tolist(), len(order)][1:], strict=True):
+            event = int(order[i])
+            when, who = int(at[event]), int(thread[event])
+            if is_op[i]:
+                first = event - 2 * count
+                yield Step(when, who, ops=ops[first : first + stop - i])
+            elif event < count:
+                yield Step(when, who, enter=str(names[event]), instance=event)
+            else:
+                yield Step(when, who, instance=event - count)
 
-        def close() -> None:
-            if batch:
-                turns[-1][1].append((int(ops["api_start"][batch[0]]), "ops", ops[batch]))
-                batch.clear()
 
-        for at, _, _, thread, action, payload in events:
-            if not turns or turns[-1][0] != thread:
-                close()
-                turns.append((thread, []))
-            if action == "ops":
-                batch.append(payload)
-                if self.speed > 0:
-                    close()
-                continue
-            close()
-            turns[-1][1].append((at, action, payload))
-        close()
-        return turns
+def _play_step(device: SimDevice, step: Step, opened: dict[int, Any]) -> None:
+    device.advance(step.at)
+    if step.ops is not None:
+        device.run(step.ops)
+    elif step.enter is not None:
+        opened[step.instance] = region(step.enter)
+        opened[step.instance].__enter__()
+    else:
+        opened.pop(step.instance).__exit__(None, None, None)
