@@ -60,7 +60,7 @@ class Losses(Mapping[str, int]):
 class Result:
     """An immutable set of tables (one attribute each: ``kernels``, ``memcpys``, ``memsets``, ``api_calls``,
     ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``overhead``, ``graph_launches``, ``contexts``,
-    ``streams``, ``devices``, ``regions``, ``markers``, ``launch_configs``), with `metadata` and `losses`.
+    ``streams``, ``devices``, ``regions``, ``markers``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
 
     Times are in ns on the run clock (``clock_to_unix`` converts).
     """
@@ -81,6 +81,8 @@ class Result:
     devices: Table
     regions: Table
     markers: Table
+    metric_ranges: Table
+    metrics: Table
 
     def __init__(
         self,

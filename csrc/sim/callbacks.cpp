@@ -1,14 +1,16 @@
-// Subscription and callbacks, versions, names, and what needs no GPU.
-#include <cupti_callbacks.h>
+#include "callbacks.h"
+
 #include <cupti_result.h>
-#include <cupti_version.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <iterator>
 #include <string>
 
-#include "cbid_names.h"
+#include "activity.h"
+#include "buffers.h"
+#include "cuptisim.h"
+#include "faults.h"
 #include "layout.h"
 #include "machine.h"
 
@@ -20,6 +22,30 @@ std::atomic<bool> g_on[CUPTI_CB_DOMAIN_SIZE][kMaxCbid];
 std::atomic<CUpti_CallbackFunc> g_function{nullptr};
 std::atomic<void*> g_user{nullptr};
 char g_subscriber_object;
+
+bool is_subscriber(CUpti_SubscriberHandle s) {
+  return s == reinterpret_cast<CUpti_SubscriberHandle>(&g_subscriber_object) && subscribed();
+}
+
+// Callback IDs of a domain in the emulated library; 0: no such domain.
+uint32_t cbids_of(CUpti_CallbackDomain domain) {
+  switch (domain) {
+    case CUPTI_CB_DOMAIN_DRIVER_API:
+      return driver_cbids(Machine::get().version());
+    case CUPTI_CB_DOMAIN_RUNTIME_API:
+      return runtime_cbids(Machine::get().version());
+    case CUPTI_CB_DOMAIN_RESOURCE:
+      return CUPTI_CBID_RESOURCE_SIZE;
+    case CUPTI_CB_DOMAIN_SYNCHRONIZE:
+      return CUPTI_CBID_SYNCHRONIZE_SIZE;
+    case CUPTI_CB_DOMAIN_NVTX:
+      return 64;
+    case CUPTI_CB_DOMAIN_STATE:
+      return CUPTI_CBID_STATE_SIZE;
+    default:
+      return 0;
+  }
+}
 
 }  // namespace
 
@@ -36,6 +62,21 @@ void call_back(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* d
   if (!function) return;
   Machine::get().truth.callbacks.fetch_add(1, std::memory_order_relaxed);
   function(g_user.load(), domain, cbid, data);
+}
+
+void resource_callback(CUpti_CallbackId cbid, CUcontext context, CUstream stream, void* descriptor) {
+  if (!callback_enabled(CUPTI_CB_DOMAIN_RESOURCE, cbid)) return;
+  CUpti_ResourceData data{};
+  data.context = context;
+  data.resourceHandle.stream = stream;
+  data.resourceDescriptor = descriptor;
+  call_back(CUPTI_CB_DOMAIN_RESOURCE, cbid, &data);
+}
+
+void drop_subscriber() {
+  for (auto& domain : g_on)
+    for (auto& on : domain) on.store(false, std::memory_order_relaxed);
+  g_function = nullptr;
 }
 
 }  // namespace sim
@@ -65,7 +106,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscr
   const CUptiResult rc = cuptiSubscribe(subscriber, function, user);
   if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params && params->oldSubscriberName &&
       params->oldSubscriberSize > 0) {
-    const Fault* other = Machine::get().fault(CUPTISIM_FAULT_OTHER_SUBSCRIBER);
+    const auto other = fault(CUPTISIM_FAULT_OTHER_SUBSCRIBER);
     const std::string name = "CUPTI for " + (other ? other->name : std::string("(unnamed)"));
     const size_t n = std::min(name.size(), params->oldSubscriberSize - 1);
     std::memcpy(params->oldSubscriberName, name.data(), n);
@@ -76,68 +117,61 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscr
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
   SIM_FAULTS("cuptiUnsubscribe");
-  if (subscriber != reinterpret_cast<CUpti_SubscriberHandle>(&g_subscriber_object) || !subscribed())
-    return CUPTI_ERROR_INVALID_PARAMETER;
-  for (auto& domain : g_on)
-    for (auto& on : domain) on.store(false, std::memory_order_relaxed);
-  g_function = nullptr;
+  if (!is_subscriber(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
+  drop_subscriber();
   return CUPTI_SUCCESS;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber,
                                                     CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   SIM_FAULTS("cuptiEnableCallback");
-  if (subscriber != reinterpret_cast<CUpti_SubscriberHandle>(&g_subscriber_object) || !subscribed() ||
-      domain <= CUPTI_CB_DOMAIN_INVALID || domain >= CUPTI_CB_DOMAIN_SIZE || cbid >= kMaxCbid)
+  if (!is_subscriber(subscriber) || cbid == 0 || cbid >= cbids_of(domain))
     return CUPTI_ERROR_INVALID_PARAMETER;
   g_on[domain][cbid] = enable != 0;
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult CUPTIAPI cuptiGetCallbackState(uint32_t* enable, CUpti_SubscriberHandle subscriber,
+                                                      CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  SIM_FAULTS("cuptiGetCallbackState");
+  if (!enable || !is_subscriber(subscriber) || cbid == 0 || cbid >= cbids_of(domain))
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  *enable = g_on[domain][cbid];
   return CUPTI_SUCCESS;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber,
                                                   CUpti_CallbackDomain domain) {
   SIM_FAULTS("cuptiEnableDomain");
-  for (uint32_t cbid = 1; cbid < kMaxCbid; ++cbid)
-    if (const auto rc = cuptiEnableCallback(enable, subscriber, domain, cbid); rc != CUPTI_SUCCESS) return rc;
+  const uint32_t count = cbids_of(domain);
+  if (!is_subscriber(subscriber) || count == 0) return CUPTI_ERROR_INVALID_PARAMETER;
+  for (uint32_t cbid = 1; cbid < count; ++cbid) g_on[domain][cbid] = enable != 0;
   return CUPTI_SUCCESS;
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiGetVersion(uint32_t* version) {
-  SIM_FAULTS("cuptiGetVersion");
-  if (!version) return CUPTI_ERROR_INVALID_PARAMETER;
-  *version = api_version(Machine::get().version());
+SIM_EXPORT CUptiResult CUPTIAPI cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle subscriber) {
+  SIM_FAULTS("cuptiEnableAllDomains");
+  if (!is_subscriber(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
+  for (int d = CUPTI_CB_DOMAIN_INVALID + 1; d < CUPTI_CB_DOMAIN_SIZE; ++d)
+    cuptiEnableDomain(enable, subscriber, static_cast<CUpti_CallbackDomain>(d));
   return CUPTI_SUCCESS;
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* timestamp) {
-  if (!timestamp) return CUPTI_ERROR_INVALID_PARAMETER;
-  *timestamp = Machine::get().now();
+SIM_EXPORT CUptiResult CUPTIAPI cuptiSupportedDomains(size_t* count, CUpti_DomainTable* table) {
+  SIM_FAULTS("cuptiSupportedDomains");
+  static CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API,
+                                           CUPTI_CB_DOMAIN_RESOURCE};
+  if (!count || !table) return CUPTI_ERROR_INVALID_PARAMETER;
+  *count = std::size(domains);
+  *table = domains;
   return CUPTI_SUCCESS;
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char** text) {
-  if (!text) return CUPTI_ERROR_INVALID_PARAMETER;
-  for (const auto& r : k_result_names) {
-    if (r.code != static_cast<int>(result)) continue;
-    *text = r.name;
-    return CUPTI_SUCCESS;
-  }
-  return CUPTI_ERROR_INVALID_PARAMETER;
-}
-
-SIM_EXPORT CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid,
-                                                     const char** name) {
-  if (!name) return CUPTI_ERROR_INVALID_PARAMETER;
-  const char* found = nullptr;
-  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && cbid < std::size(k_runtime_names))
-    found = k_runtime_names[cbid];
-  if (domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid < std::size(k_driver_names)) found = k_driver_names[cbid];
-  if (!found) return CUPTI_ERROR_INVALID_PARAMETER;
-  *name = found;
-  return CUPTI_SUCCESS;
-}
-
+// Leaves the process as if CUPTI had never been used; what was recorded is delivered.
 SIM_EXPORT CUptiResult CUPTIAPI cuptiFinalize() {
   SIM_FAULTS("cuptiFinalize");
+  disable_activity();
+  drop_subscriber();
+  cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   return CUPTI_SUCCESS;
 }

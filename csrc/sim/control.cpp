@@ -1,15 +1,21 @@
 // The control side of the stand-in (cuptisim.h).
-#include <algorithm>
-#include <cstring>
-
+#include "activity.h"
+#include "buffers.h"
+#include "callbacks.h"
+#include "faults.h"
+#include "graphs.h"
 #include "machine.h"
 
 using namespace sim;
 
 SIM_EXPORT int cuptisim_reset(const cuptisim_config* config) {
-  if (!config || config->size != sizeof(cuptisim_config)) return CUDA_ERROR_INVALID_VALUE;
+  if (!config || config->size != sizeof(cuptisim_config) || !chip_named(config->chip))
+    return CUDA_ERROR_INVALID_VALUE;
   if (subscribed() || activity_in_use()) return CUDA_ERROR_ALREADY_MAPPED;
-  Machine::get().clear_faults();
+  clear_faults();
+  discard_buffers();
+  reset_activity_settings();
+  clear_graphs();
   Machine::get().reset(*config);
   return CUDA_SUCCESS;
 }
@@ -22,11 +28,11 @@ SIM_EXPORT void cuptisim_set_thread(uint32_t tid) { set_this_thread_id(tid); }
 
 SIM_EXPORT int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c) {
   if (fault < CUPTISIM_FAULT_FAIL_CALL || fault > CUPTISIM_FAULT_SLOW_WORKER) return CUDA_ERROR_INVALID_VALUE;
-  Machine::get().inject(fault, name, a, b, c);
+  inject(fault, name, a, b, c);
   return CUDA_SUCCESS;
 }
 
-SIM_EXPORT void cuptisim_clear_faults() { Machine::get().clear_faults(); }
+SIM_EXPORT void cuptisim_clear_faults() { clear_faults(); }
 
 SIM_EXPORT void cuptisim_get_truth(cuptisim_truth* out) {
   if (!out || out->size != sizeof(cuptisim_truth)) return;

@@ -33,7 +33,11 @@ enum cuptisim_op_kind {
   CUPTISIM_OP_GRAPH_LAUNCH = 17,
   CUPTISIM_OP_PROFILER_START = 18,  // cudaProfilerStart
   CUPTISIM_OP_PROFILER_STOP = 19,
-  CUPTISIM_OP_MODULE_UNLOAD = 20,  // kernel names may from now on lie where others lay
+  CUPTISIM_OP_MODULE_UNLOAD = 20,      // kernel names may from now on lie where others lay
+  CUPTISIM_OP_GRAPH_INSTANTIATE = 21,  // made before the first launch of a graph if the script does not
+  CUPTISIM_OP_STREAM_DESTROY = 22,
+  CUPTISIM_OP_CONTEXT_DESTROY = 23,
+  CUPTISIM_OP_MEMORY_POOL = 24,  // value: CUpti_ActivityMemoryPoolOperationType; address, bytes: the pool's
 };
 
 enum cuptisim_op_flags {
@@ -76,7 +80,7 @@ typedef struct cuptisim_op {
   uint32_t copy_kind;    // CUpti_ActivityMemcpyKind
   uint32_t src_kind, dst_kind;
   uint32_t dst_device, dst_context;  // peer copies: destination (source is device/context)
-  uint32_t value;                    // memset
+  uint32_t value;                    // memset; memory pool: what happens to it
   uint32_t event;                    // event ID
   uint32_t graph_id;       // graph to capture into, to launch, or the record's own (with explicit times)
   uint64_t graph_node_id;  // explicit node of a record

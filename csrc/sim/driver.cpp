@@ -1,5 +1,6 @@
 // The driver functions that a profiler itself calls.
 #include <cuda.h>
+#include <cupti_callbacks.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -7,51 +8,144 @@
 
 #include "machine.h"
 
-using namespace sim;
-
+namespace sim {
 namespace {
-thread_local std::vector<CUcontext> t_current;
+
+thread_local std::vector<CUcontext> t_stack;
+thread_local CUcontext t_runtime = nullptr;  // made current by the runtime's calls
+
+bool valid_device(CUdevice device) {
+  return device >= 0 && static_cast<uint32_t>(device) < Machine::get().devices();
 }
 
-SIM_EXPORT CUresult CUDAAPI cuInit(unsigned) { return CUDA_SUCCESS; }
+}  // namespace
+
+CUcontext current_context() { return t_stack.empty() ? t_runtime : t_stack.back(); }
+
+void set_runtime_context(CUcontext context) { t_runtime = context; }
+
+}  // namespace sim
+
+using namespace sim;
+
+SIM_EXPORT CUresult CUDAAPI cuInit(unsigned flags) {
+  return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 SIM_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {
-  *version = 13000;
+  if (!version) return CUDA_ERROR_INVALID_VALUE;
+  *version =
+      static_cast<int>(Machine::get().version() / 10000 * 1000 + Machine::get().version() / 100 % 100 * 10);
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDeviceGetCount(int* count) {
+  if (!count) return CUDA_ERROR_INVALID_VALUE;
   *count = static_cast<int>(Machine::get().devices());
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal) {
-  if (ordinal < 0 || ordinal >= static_cast<int>(Machine::get().devices())) return CUDA_ERROR_INVALID_DEVICE;
+  if (!device) return CUDA_ERROR_INVALID_VALUE;
+  if (!valid_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice) {
-  std::snprintf(name, static_cast<size_t>(std::max(length, 0)), "%s", Machine::get().chip().product);
+SIM_EXPORT CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice device) {
+  if (!name || length <= 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  std::snprintf(name, static_cast<size_t>(length), "%s", Machine::get().chip().product);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  if (!value) return CUDA_ERROR_INVALID_VALUE;
+  if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  const Chip& c = Machine::get().chip();
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = static_cast<int>(c.major);
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = static_cast<int>(c.minor);
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = static_cast<int>(c.sms);
+      break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      *value = static_cast<int>(c.clock_khz);
+      break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      *value = static_cast<int>(c.l2_bytes);
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      *value = static_cast<int>(c.shared_per_sm);
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      *value = static_cast<int>(c.warps_per_sm * 32);
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+      *value = static_cast<int>(c.blocks_per_sm);
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+      *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      *value = 32;
+      break;
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+      *value = static_cast<int>(c.copy_engines);
+      break;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;  // not modelled: an invented number would be worse
+  }
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
+  if (!context) return CUDA_ERROR_INVALID_VALUE;
+  *context = current_context();
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
+  if (context && !Machine::get().find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!t_stack.empty()) t_stack.pop_back();
+  if (context)
+    t_stack.push_back(context);
+  else
+    t_runtime = nullptr;
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
   if (!Machine::get().find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
-  t_current.push_back(context);
+  t_stack.push_back(context);
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) {
-  if (t_current.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context) *context = t_current.back();
-  t_current.pop_back();
+  if (t_stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context) *context = t_stack.back();
+  t_stack.pop_back();
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
+  if (!device) return CUDA_ERROR_INVALID_VALUE;
+  const Context* c = Machine::get().find_context(current_context());
+  if (!c) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = static_cast<CUdevice>(c->device);
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxSynchronize() {
-  if (t_current.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  Context* c = Machine::get().find_context(t_current.back());
+  if (!current_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  const Context* c = Machine::get().find_context(current_context());
   if (!c) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   cuptisim_op op{};
   op.size = sizeof op;

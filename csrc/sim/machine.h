@@ -1,18 +1,13 @@
-// The simulated machine: clock, devices, contexts, streams, faults, and what really happened.
+// The simulated machine: clock, devices, contexts, streams, events, and what really happened.
 #pragma once
 #include <cuda.h>
 #include <cupti_activity.h>
-#include <cupti_callbacks.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "cuptisim.h"
@@ -26,30 +21,29 @@ struct Chip {
   uint32_t shared_per_sm, l2_bytes, copy_engines;
   uint64_t memory_bytes, bandwidth_kb;
 };
-const Chip& chip_named(const char* name);
+// nullptr: no such chip. No name: H100.
+const Chip* chip_named(const char* name);
+
+constexpr uint32_t kDefaultStream = 7;
 
 struct Stream {
   uint32_t id;
-  uint64_t busy_until = 0;
+  std::atomic<uint64_t> busy_until{0};
 };
 
 struct Context {
   uint32_t id;
   uint32_t device;
-  std::map<uint32_t, Stream> streams;
-  uint64_t busy_until = 0;
+  std::atomic<uint64_t> busy_until{0};
+  std::atomic<uint64_t> kinds{0};                       // bit per kind that cuptiActivityEnableContext set
+  std::mutex mutex;                                     // guards `streams`; serialised kernels queue on it
+  std::map<uint32_t, std::unique_ptr<Stream>> streams;  // a Stream stays where it is
 };
 
-struct GraphNode {
-  cuptisim_op op;
-  uint64_t id;
-};
-
-struct Fault {
-  int kind;
-  std::string name;
-  uint64_t a, b, c;
-  std::atomic<uint64_t> seen{0};
+struct Event {
+  uint64_t at = 0;       // when the work recorded in it ends
+  uint64_t sync_id = 0;  // which recording of it
+  uint32_t capture = 0;  // recorded in a stream that was being captured into this graph
 };
 
 class Machine {
@@ -65,38 +59,28 @@ class Machine {
   void wait_until(uint64_t at);
   void set_timestamp_callback(CUpti_TimestampCallbackFunc f) { x_timestamp.store(f); }
 
-  // Context `id` on `device`, made if new (0: the device's primary one). Emits CONTEXT records and callbacks.
+  // Context `id` on `device`, made if new (0: the device's primary one), with its CONTEXT record and
+  // callbacks. nullptr: that context is another device's.
   Context* context(uint32_t device, uint32_t id);
   Context* find_context(CUcontext handle);
   std::vector<Context*> contexts();
-  // Places work of `duration` on a stream after `earliest`; returns start.
-  uint64_t schedule(Context* context, uint32_t stream, uint64_t earliest, uint64_t duration, bool serialise);
-  // Explicit times: the stream is busy at least until `end`.
-  void occupy(Context* context, uint32_t stream, uint64_t end);
-  uint64_t busy_until(Context* context, uint32_t stream_or_all);
-  static constexpr uint32_t kAllStreams = 0xffffffff;
-  uint64_t context_busy_until(Context* context);
+  void destroy_context(Context* context);
+  Stream& stream(Context* context, uint32_t id);
+  const Stream* find_stream(Context* context, CUstream handle);
 
-  const char* intern(const char* text);
-  // A module was unloaded: its names are gone and their memory serves the next new names, so that a pointer
-  // kept from an earlier record may now lead to another text.
-  void unload_names();
+  // Places work of `duration` on a stream after `earliest`; returns its start. `serialise`: alone in its
+  // context.
+  uint64_t schedule(Context* context, Stream& stream, uint64_t earliest, uint64_t duration, bool serialise);
+  // The stream does nothing else before `end`.
+  void occupy(Context* context, Stream& stream, uint64_t end);
+
+  Event record_event(uint32_t id, uint64_t at, uint32_t capture);
+  Event event(uint32_t id);
+
   const Chip& chip() const { return *x_chip; }
   uint32_t devices() const { return x_devices; }
   uint64_t launch_latency() const { return x_latency; }
   uint32_t api_call_ns() const { return x_api_ns; }
-
-  // Faults. fail(): the code a CUPTI function must return now, or CUPTI_SUCCESS.
-  void inject(int kind, const char* name, uint64_t a, uint64_t b, uint64_t c);
-  void clear_faults();
-  CUptiResult fail(const char* function);
-  // True every a-th time for the fault of this kind.
-  bool strikes(int kind);
-  const Fault* fault(int kind);
-  bool any_fault() const { return x_any_fault.load(std::memory_order_relaxed); }
-
-  std::vector<GraphNode>& graph(uint32_t id);
-  uint64_t next_graph_node() { return x_graph_nodes.fetch_add(1) + 1; }
 
   std::atomic<uint32_t> next_correlation{0};
   struct {
@@ -111,47 +95,31 @@ class Machine {
   std::atomic<bool> x_virtual{false};
   std::atomic<uint64_t> x_virtual_now{0};
   std::atomic<CUpti_TimestampCallbackFunc> x_timestamp{nullptr};
-  const Chip* x_chip = nullptr;
+  const Chip* x_chip;
   uint32_t x_devices = 1;
   uint64_t x_latency = 3000;
   uint32_t x_api_ns = 2000;
-  std::mutex x_mutex;  // guards contexts, streams and graphs
+  std::atomic<uint64_t> x_generation{1};  // changes when a remembered Context may be gone
+  std::mutex x_mutex;                     // guards the rest
   std::map<uint32_t, std::unique_ptr<Context>> x_contexts;
+  std::vector<std::unique_ptr<Context>>
+      x_destroyed;  // until reset: late users of a handle find it dead, not gone
   std::map<uint32_t, uint32_t> x_primary;
-  std::map<uint32_t, std::vector<GraphNode>> x_graphs;
-  std::atomic<uint64_t> x_graph_nodes{0};
-  std::mutex x_names_mutex;  // guards the two below
-  std::unordered_map<std::string, char*> x_names;
-  std::vector<char*> x_free_names;  // slots of kNameSlot bytes
-  std::atomic<uint64_t> x_names_generation{0};
-  std::mutex x_fault_mutex;  // guards x_faults
-  std::vector<std::unique_ptr<Fault>> x_faults;
-  std::atomic<bool> x_any_fault{false};
+  std::map<uint32_t, Event> x_events;
+  uint64_t x_event_syncs = 0;
 
   Machine();
 };
 
+// Thread and process IDs as records carry them.
 uint32_t this_thread_id();
 void set_this_thread_id(uint32_t tid);
+uint32_t this_process_id();
 
-// activity.cpp
-void emit(const void* record, size_t bytes, uint64_t complete_at);
-bool kind_enabled(CUpti_ActivityKind kind);
-bool api_record_wanted(bool driver, CUpti_CallbackId cbid);
-bool activity_in_use();
-void emit_device_records();
-void emit_context_record(const Context& c);
-void emit_external_correlation(uint32_t correlation);
-uint32_t buffers_outstanding();
-
-// callbacks.cpp
-bool subscribed();
-bool callback_enabled(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
-void call_back(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data);
+// The context a driver call without one acts on.
+CUcontext current_context();
+void set_runtime_context(CUcontext context);
 
 }  // namespace sim
 
 #define SIM_EXPORT extern "C" __attribute__((visibility("default")))
-#define SIM_FAULTS(function)             \
-  if (::sim::Machine::get().any_fault()) \
-    if (CUptiResult failed = ::sim::Machine::get().fail(function); failed != CUPTI_SUCCESS) return failed

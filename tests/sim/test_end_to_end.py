@@ -424,7 +424,7 @@ def test_cupti_s_own_overhead(sim: SimDevice) -> None:
         SimDevice().launch("k", count=1000)
     overhead = prof.result().overhead
     assert len(overhead) > 1
-    assert set(overhead["kind"]) == {7 << 16}  # activity buffer request
+    assert set(overhead["kind"]) <= {1 << 16, 7 << 16}  # buffer flush, activity buffer request
     assert set(overhead["thread"]) == {threading.get_native_id()}
     assert len(prof.result().kernels) == 1000
 

@@ -1,0 +1,258 @@
+#include "buffers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "activity.h"
+#include "delivery.h"
+#include "faults.h"
+#include "layout.h"
+#include "machine.h"
+
+namespace sim {
+namespace {
+
+struct Held {  // a late record
+  std::vector<uint8_t> bytes;
+  uint64_t complete_at;
+  uint64_t after;
+};
+
+struct ThreadBuffer {
+  std::mutex mutex;  // guards the rest; as in the real library it is held while a buffer is requested
+  Buffer buffer;
+  std::vector<Held> held;
+  uint64_t written = 0;
+};
+
+std::atomic<CUpti_BuffersCallbackRequestFunc> g_request{nullptr};
+std::atomic<uint64_t> g_dropped{0};
+std::atomic<bool> g_per_thread{true};
+
+struct Threads {
+  std::mutex mutex;  // guards the list
+  std::vector<std::shared_ptr<ThreadBuffer>> list;
+  std::shared_ptr<ThreadBuffer> shared;  // when buffers are not per thread
+};
+Threads& threads() {
+  static auto* t = new Threads;
+  return *t;
+}
+
+thread_local std::shared_ptr<ThreadBuffer> t_buffer;
+
+bool is_kernel(const void* record) {
+  const auto kind = static_cast<const CUpti_Activity*>(record)->kind;
+  return kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || kind == CUPTI_ACTIVITY_KIND_KERNEL;
+}
+
+ThreadBuffer& this_buffer() {
+  Threads& all = threads();
+  if (!g_per_thread.load(std::memory_order_relaxed)) {
+    const std::lock_guard lock(all.mutex);
+    if (!all.shared) all.list.push_back(all.shared = std::make_shared<ThreadBuffer>());
+    return *all.shared;
+  }
+  if (!t_buffer) {
+    t_buffer = std::make_shared<ThreadBuffer>();
+    const std::lock_guard lock(all.mutex);
+    // Threads that ended with nothing left in their buffer are forgotten here.
+    std::erase_if(all.list, [](const auto& t) {
+      if (t.use_count() != 1) return false;
+      const std::lock_guard theirs(t->mutex);
+      return !t->buffer.data && t->held.empty();
+    });
+    all.list.push_back(t_buffer);
+  }
+  return *t_buffer;
+}
+
+std::vector<std::shared_ptr<ThreadBuffer>> all_buffers() {
+  const std::lock_guard lock(threads().mutex);
+  return threads().list;
+}
+
+void drop(const void* record) {
+  Machine& m = Machine::get();
+  g_dropped.fetch_add(1);
+  m.truth.records_dropped.fetch_add(1);
+  if (is_kernel(record)) m.truth.kernel_records_dropped.fetch_add(1);
+}
+
+void put(Buffer& b, const void* record, size_t bytes, size_t stride, uint64_t complete_at) {
+  Machine& m = Machine::get();
+  std::memcpy(b.data + b.used, record, std::min(bytes, stride));
+  if (bytes < stride) std::memset(b.data + b.used + bytes, 0, stride - bytes);
+  b.used += stride;
+  ++b.records;
+  b.complete_at = std::max(b.complete_at, complete_at);
+  m.truth.records_written.fetch_add(1, std::memory_order_relaxed);
+  if (is_kernel(record)) m.truth.kernel_records_written.fetch_add(1, std::memory_order_relaxed);
+}
+
+void put_overhead(Buffer& b, CUpti_ActivityOverheadKind kind, uint64_t start) {
+  const size_t n = stride(CUPTI_ACTIVITY_KIND_OVERHEAD, Machine::get().version());
+  if (!b.has_room(n)) return;
+  CUpti_ActivityOverhead3 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+  r.overheadKind = kind;
+  r.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  r.objectId.pt.processId = this_process_id();
+  r.objectId.pt.threadId = this_thread_id();
+  r.start = start;
+  r.end = Machine::get().now();
+  put(b, &r, sizeof r, n, 0);
+}
+
+// A fresh buffer from the profiler with room for `bytes`; false: there is none.
+bool request_buffer(Buffer& b, size_t bytes) {
+  Machine& m = Machine::get();
+  const auto request = g_request.load(std::memory_order_relaxed);
+  b = {};
+  if (request) request(&b.data, &b.size, &b.max_records);
+  m.truth.buffers_requested.fetch_add(1, std::memory_order_relaxed);
+  if (!b.data) return false;
+  note_requested();
+  if (b.size >= bytes) return true;
+  complete_later(b);  // too small for anything: it goes back empty
+  b = {};
+  return false;
+}
+
+void append(ThreadBuffer& t, const void* record, size_t bytes, uint64_t complete_at) {
+  Machine& m = Machine::get();
+  const size_t n = stride(static_cast<const CUpti_Activity*>(record)->kind, m.version());
+  if (n == 0) return;  // a kind that the emulated version does not write
+  Buffer& b = t.buffer;
+  if (!b.data || !b.has_room(n)) {
+    const bool overhead = kind_enabled(CUPTI_ACTIVITY_KIND_OVERHEAD);
+    const uint64_t start = overhead ? m.now() : 0;
+    const bool flushed = b.data != nullptr;
+    if (flushed) complete_later(b);
+    const uint64_t requested = overhead ? m.now() : 0;
+    if (!request_buffer(b, n)) return drop(record);
+    if (overhead) {
+      put_overhead(b,
+                   m.version() >= 130000 ? CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST
+                                         : CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE,
+                   requested);
+      if (flushed) put_overhead(b, CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH, start);
+      if (!b.has_room(n)) return drop(record);
+    }
+  }
+  put(b, record, bytes, n, complete_at);
+  ++t.written;
+}
+
+void release_held(ThreadBuffer& t) {
+  for (const Held& h : t.held) append(t, h.bytes.data(), h.bytes.size(), h.complete_at);
+  t.held.clear();
+}
+
+}  // namespace
+
+void emit(const void* record, size_t bytes, uint64_t complete_at) {
+  ThreadBuffer& t = this_buffer();
+  const std::lock_guard lock(t.mutex);
+  if (any_fault()) {
+    if (strikes(CUPTISIM_FAULT_DROP_RECORDS)) return drop(record);
+    if (const auto late = strikes(CUPTISIM_FAULT_LATE_RECORDS)) {
+      const auto* from = static_cast<const uint8_t*>(record);
+      t.held.push_back({{from, from + bytes}, complete_at, t.written + late->b});
+      return;
+    }
+  }
+  append(t, record, bytes, complete_at);
+  while (!t.held.empty() && t.held.front().after <= t.written) {
+    const Held h = std::move(t.held.front());
+    t.held.erase(t.held.begin());
+    append(t, h.bytes.data(), h.bytes.size(), h.complete_at);
+  }
+}
+
+void set_per_thread_buffers(bool on) { g_per_thread = on; }
+
+void discard_buffers() {
+  for (const auto& t : all_buffers()) {
+    Buffer b;
+    {
+      const std::lock_guard lock(t->mutex);
+      std::swap(b, t->buffer);
+      t->held.clear();
+      t->written = 0;
+    }
+    b.used = 0;
+    if (b.data) complete_now(b, 0);
+  }
+  discard_pending();
+  g_dropped = 0;
+}
+
+}  // namespace sim
+
+using namespace sim;
+
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                                               CUpti_BuffersCallbackCompleteFunc complete) {
+  SIM_FAULTS("cuptiActivityRegisterCallbacks");
+  if (!request || !complete) return CUPTI_ERROR_INVALID_PARAMETER;
+  g_request = request;
+  set_complete_callback(complete);
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
+  SIM_FAULTS("cuptiActivityFlushAll");
+  if (!g_request.load()) return CUPTI_ERROR_INVALID_OPERATION;
+  const bool forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
+  const uint64_t now = Machine::get().now();
+  for (const auto& t : all_buffers()) {
+    Buffer ready;
+    {
+      const std::lock_guard lock(t->mutex);
+      release_held(*t);
+      if (!t->buffer.data || (!forced && t->buffer.complete_at > now)) continue;
+      std::swap(ready, t->buffer);
+    }
+    complete_now(ready, now);
+  }
+  complete_pending(now, forced);
+  return CUPTI_SUCCESS;
+}
+
+// Buffers belong to threads here, not to contexts or streams, so that this is the same.
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityFlush(CUcontext, uint32_t, uint32_t flag) {
+  return cuptiActivityFlushAll(flag);
+}
+
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid,
+                                                           CUpti_Activity** record) {
+  SIM_FAULTS("cuptiActivityGetNextRecord");
+  if (!buffer || !record) return CUPTI_ERROR_INVALID_PARAMETER;
+  const uint32_t version = Machine::get().version();
+  size_t at = 0;
+  if (*record) {
+    const size_t step = stride((*record)->kind, version);
+    if (step == 0) return CUPTI_ERROR_INVALID_KIND;
+    at = static_cast<size_t>(reinterpret_cast<uint8_t*>(*record) - buffer) + step;
+  }
+  if (at >= valid || valid - at < sizeof(CUpti_Activity)) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  auto* next = reinterpret_cast<CUpti_Activity*>(buffer + at);
+  const size_t size = stride(next->kind, version);
+  if (size == 0) return CUPTI_ERROR_INVALID_KIND;
+  if (size > valid - at) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = next;
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
+  SIM_FAULTS("cuptiActivityGetNumDroppedRecords");
+  if (!dropped) return CUPTI_ERROR_INVALID_PARAMETER;
+  *dropped = g_dropped.exchange(0);
+  return CUPTI_SUCCESS;
+}

@@ -1,0 +1,15 @@
+// The subscriber and its callbacks.
+#pragma once
+#include <cupti_callbacks.h>
+
+namespace sim {
+
+bool subscribed();
+bool callback_enabled(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
+void call_back(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data);
+// A callback of the resource domain.
+void resource_callback(CUpti_CallbackId cbid, CUcontext context, CUstream stream = nullptr,
+                       void* descriptor = nullptr);
+void drop_subscriber();
+
+}  // namespace sim

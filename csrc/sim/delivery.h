@@ -1,0 +1,34 @@
+// Completed buffers on their way to the profiler.
+#pragma once
+#include <cupti_activity.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sim {
+
+struct Buffer {
+  uint8_t* data = nullptr;
+  size_t size = 0;
+  size_t used = 0;
+  size_t max_records = 0;  // 0: as many as fit
+  size_t records = 0;
+  uint64_t complete_at = 0;  // when the last piece of work in it ends
+
+  bool has_room(size_t bytes) const {
+    return used + bytes <= size && (max_records == 0 || records < max_records);
+  }
+};
+
+void set_complete_callback(CUpti_BuffersCallbackCompleteFunc complete);
+void note_requested();
+
+// By the library's own thread, once its work is done.
+void complete_later(const Buffer& buffer);
+// In the calling thread. Work that still runs at `now` (0: does not matter) is handed over unfinished.
+void complete_now(Buffer& buffer, uint64_t now);
+// What waits for the library's own thread: in the calling thread, if complete by `now` or `all`.
+void complete_pending(uint64_t now, bool all);
+void discard_pending();
+
+}  // namespace sim

@@ -1,0 +1,36 @@
+// Scripted faults (cuptisim_inject).
+#pragma once
+#include <cupti_result.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace sim {
+
+struct Fault {
+  int kind;
+  std::string name;
+  uint64_t a, b, c;
+  mutable std::atomic<uint64_t> seen{0};
+};
+
+extern std::atomic<bool> g_any_fault;
+inline bool any_fault() { return g_any_fault.load(std::memory_order_relaxed); }
+
+void inject(int kind, const char* name, uint64_t a, uint64_t b, uint64_t c);
+void clear_faults();
+
+// The first fault of this kind, kept alive for the caller; nullptr: none.
+std::shared_ptr<const Fault> fault(int kind);
+// The fault of this kind if it strikes now: every a-th time.
+std::shared_ptr<const Fault> strikes(int kind);
+// The code a CUPTI function must return now, or CUPTI_SUCCESS.
+CUptiResult failure(const char* function);
+
+}  // namespace sim
+
+#define SIM_FAULTS(function) \
+  if (::sim::any_fault())    \
+    if (const CUptiResult failed = ::sim::failure(function); failed != CUPTI_SUCCESS) return failed

@@ -1,0 +1,29 @@
+// CUDA graphs: capture, instantiation, launch.
+#pragma once
+#include <cstdint>
+
+#include "records.h"
+
+namespace sim {
+
+// Each returns a CUresult.
+uint32_t begin_capture(const Call& call);
+uint32_t end_capture(const Call& call);
+uint32_t instantiate_graph(const Call& call);
+uint32_t launch_graph(const Call& call);
+
+// The graph that the calling thread captures this stream's work into; 0: none.
+uint32_t capturing(const Context* context, uint32_t stream);
+// A stream that waits for an event of a captured one is captured from then on.
+void join_capture(const Context* context, uint32_t stream, uint32_t graph);
+void capture_node(const Call& call);
+
+bool graph_instantiated(uint32_t id);
+CUgraphExec executable_handle(uint32_t id);
+bool graph_exists(uint32_t id);
+void clear_graphs();
+
+// Runs a piece of work: places it, counts it, writes its record if `record`.
+Placed run_work(Work work, bool record);
+
+}  // namespace sim

@@ -1,0 +1,159 @@
+// Records of calls and of what there is: API calls, synchronisations, events, memory, streams, contexts,
+// devices.
+#include "activity.h"
+#include "buffers.h"
+#include "callbacks.h"
+#include "records.h"
+
+namespace sim {
+
+void emit_api_record(const Call& c, bool driver, CUpti_CallbackId cbid, uint64_t end) {
+  CUpti_ActivityAPI r{};
+  r.kind = driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
+  r.cbid = cbid;
+  r.start = c.begin;
+  r.end = end;
+  r.processId = this_process_id();
+  r.threadId = c.op.thread ? c.op.thread : this_thread_id();
+  r.correlationId = c.correlation;
+  r.returnValue = c.result;
+  emit(&r, sizeof r, 0);
+}
+
+void emit_sync_record(const Call& c, CUpti_ActivitySynchronizationType type, uint64_t end) {
+  if (!kind_enabled(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) return;
+  constexpr uint32_t none = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  CUpti_ActivitySynchronization2 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+  r.type = type;
+  r.start = c.op.flags & CUPTISIM_GPU_TIMES ? c.op.gpu_start : c.begin;
+  r.end = c.op.flags & CUPTISIM_GPU_TIMES ? c.op.gpu_end : end;
+  r.correlationId = c.correlation;
+  r.contextId = c.context->id;
+  r.streamId = type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE ? none : c.stream;
+  r.cudaEventId = none;
+  if (c.op.event) {
+    r.cudaEventId = c.op.event;
+    r.cudaEventSyncId = Machine::get().event(c.op.event).sync_id;
+  }
+  r.returnValue = c.result;
+  emit(&r, sizeof r, 0);
+}
+
+void emit_event_record(const Call& c, uint64_t sync_id, uint64_t device_time) {
+  if (!kind_enabled(CUPTI_ACTIVITY_KIND_CUDA_EVENT)) return;
+  CUpti_ActivityCudaEvent2 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+  r.correlationId = c.correlation;
+  r.contextId = c.context->id;
+  r.streamId = c.stream;
+  r.eventId = c.op.event;
+  r.deviceId = c.context->device;
+  r.cudaEventSyncId = sync_id;
+  if (!device_event_timestamps()) return emit(&r, sizeof r, 0);
+  r.deviceTimestamp = device_time;
+  emit(&r, sizeof r, device_time);
+}
+
+void emit_memory_record(const Call& c) {
+  if (!kind_enabled(CUPTI_ACTIVITY_KIND_MEMORY2)) return;
+  CUpti_ActivityMemory4 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+  r.memoryOperationType = c.op.kind == CUPTISIM_OP_ALLOC ? CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION
+                                                         : CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
+  r.memoryKind = c.op.memory_kind ? static_cast<CUpti_ActivityMemoryKind>(c.op.memory_kind)
+                                  : CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  r.correlationId = c.correlation;
+  r.address = c.op.address;
+  r.bytes = c.op.bytes;
+  r.timestamp = c.begin;
+  r.processId = this_process_id();
+  r.deviceId = c.context->device;
+  r.contextId = c.context->id;
+  r.streamId = c.op.flags & CUPTISIM_ASYNC ? c.stream : CUPTI_INVALID_STREAM_ID;
+  r.isAsync = (c.op.flags & CUPTISIM_ASYNC) != 0;
+  emit(&r, sizeof r, 0);
+}
+
+void emit_memory_pool_record(const Call& c) {
+  if (!kind_enabled(CUPTI_ACTIVITY_KIND_MEMORY_POOL)) return;
+  CUpti_ActivityMemoryPool3 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL;
+  r.memoryPoolOperationType = static_cast<CUpti_ActivityMemoryPoolOperationType>(c.op.value);
+  r.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+  r.correlationId = c.correlation;
+  r.processId = this_process_id();
+  r.deviceId = c.context->device;
+  r.address = c.op.address;
+  r.size = c.op.bytes;
+  r.timestamp = c.begin;
+  emit(&r, sizeof r, 0);
+}
+
+void emit_stream_record(const Call& c) {
+  if (!kind_enabled(CUPTI_ACTIVITY_KIND_STREAM)) return;
+  CUpti_ActivityStream r{};
+  r.kind = CUPTI_ACTIVITY_KIND_STREAM;
+  r.contextId = c.context->id;
+  r.streamId = c.stream;
+  r.priority = c.op.priority;
+  r.flag = CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING;
+  r.correlationId = c.correlation;
+  emit(&r, sizeof r, 0);
+}
+
+void emit_context_record(const Context& c) {
+  if (!kind_enabled(CUPTI_ACTIVITY_KIND_CONTEXT)) return;
+  CUpti_ActivityContext3 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_CONTEXT;
+  r.contextId = c.id;
+  r.deviceId = c.device;
+  r.computeApiKind = CUPTI_ACTIVITY_COMPUTE_API_CUDA;
+  r.nullStreamId = kDefaultStream;
+  emit(&r, sizeof r, 0);
+}
+
+void announce_context(Context& c) {
+  emit_context_record(c);
+  const auto handle = reinterpret_cast<CUcontext>(&c);
+  resource_callback(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, handle);
+  CUpti_ModuleResourceData module{};  // there is no code to show
+  module.moduleId = c.id;
+  resource_callback(CUPTI_CBID_RESOURCE_MODULE_LOADED, handle, nullptr, &module);
+}
+
+void emit_device_records() {
+  Machine& m = Machine::get();
+  const Chip& c = m.chip();
+  for (uint32_t d = 0; d < m.devices(); ++d) {
+    CUpti_ActivityDevice5 r{};
+    r.kind = CUPTI_ACTIVITY_KIND_DEVICE;
+    r.flags = CUPTI_ACTIVITY_FLAG_DEVICE_CONCURRENT_KERNELS;
+    r.globalMemoryBandwidth = c.bandwidth_kb;
+    r.globalMemorySize = c.memory_bytes;
+    r.constantMemorySize = 65536;
+    r.l2CacheSize = c.l2_bytes;
+    r.numThreadsPerWarp = 32;
+    r.coreClockRate = c.clock_khz;
+    r.numMemcpyEngines = c.copy_engines;
+    r.numMultiprocessors = c.sms;
+    r.maxIPC = 4;
+    r.maxWarpsPerMultiprocessor = c.warps_per_sm;
+    r.maxBlocksPerMultiprocessor = c.blocks_per_sm;
+    r.maxSharedMemoryPerMultiprocessor = c.shared_per_sm;
+    r.maxRegistersPerMultiprocessor = r.maxRegistersPerBlock = 65536;
+    r.maxSharedMemoryPerBlock = 49152;
+    r.maxThreadsPerBlock = r.maxBlockDimX = r.maxBlockDimY = 1024;
+    r.maxBlockDimZ = 64;
+    r.maxGridDimX = 2147483647;
+    r.maxGridDimY = r.maxGridDimZ = 65535;
+    r.computeCapabilityMajor = c.major;
+    r.computeCapabilityMinor = c.minor;
+    r.id = d;
+    r.name = c.product;
+    r.isCudaVisible = 1;
+    emit(&r, sizeof r, 0);
+  }
+}
+
+}  // namespace sim
