@@ -26,7 +26,7 @@ void preload(const std::string& folder, const std::string& soname) {
   const std::string loaded = loaded_library(soname);
   // LOCAL is enough: the loader matches sonames of local libraries too, and no symbol leaks into the process.
   // Never closed: libcupti keeps pointers into it.
-  if (!dlopen(wanted.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  if (!dlopen(wanted.c_str(), RTLD_LAZY | RTLD_LOCAL)) {
     const char* why = dlerror();
     throw Error(ErrorKind::kDevice, "cannot load " + wanted + ": " + (why ? why : "unknown dlopen error"),
                 "metrics need the " + soname +

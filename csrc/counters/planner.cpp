@@ -1,9 +1,9 @@
 #include "counters/planner.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
+#include "counters/pass_packing.h"
 #include "counters/plan_file.h"
 #include "cupti/call.h"
 #include "filter/nearest_names.h"
@@ -31,6 +31,11 @@ std::vector<std::string> sorted_set(std::vector<std::string> names) {
 std::string base_of(const std::string& name) {
   const size_t unit = name.find("__");
   return name.substr(0, name.find('.', unit == std::string::npos ? 0 : unit));
+}
+
+void sort_groups(std::vector<PassGroup>& groups) {
+  std::sort(groups.begin(), groups.end(),
+            [](const PassGroup& a, const PassGroup& b) { return a.metrics < b.metrics; });
 }
 
 // One cache for a process: sessions come and go. The stand-in has its own each time: its limits can change.
@@ -92,11 +97,11 @@ void Planner::require_known(const Names& names) {
     std::string hint;
     if (const auto subs = host().sub_metrics(base_of(first)); !subs.empty()) {
       hint = base_of(first) + " takes one of " + listed(subs);
-    } else if (const auto chips = chips_with(x_api, first, x_request.type); !chips.empty()) {
-      hint = first + " exists on " + listed(chips);
     } else if (x_request.type == ProfilerType::kSampling &&
                MetricHost(x_api, x_request.chip, ProfilerType::kRange).properties(first)) {
       hint = first + " can be collected by kernel or by range, not by sampling";
+    } else if (const auto chips = chips_with(x_api, first, x_request.type); !chips.empty()) {
+      hint = first + " exists on " + listed(chips);
     } else {
       Names bases;
       for (const auto type :
@@ -123,14 +128,18 @@ std::vector<PassGroup> Planner::configurations(const Names& sorted) {
   return split(sorted);
 }
 
+std::map<std::string, std::vector<std::string>> Planner::by_unit(const Names& names) {
+  std::map<std::string, Names> units;
+  for (const std::string& name : names) units[host().properties(name)->hw_unit].push_back(name);
+  return units;
+}
+
 // Parts of the chip that cannot be collected together, each with what does go with it: whole hardware units
 // first, as they are few, and one metric at a time only where a unit does not do.
 std::vector<PassGroup> Planner::split(const Names& sorted) {
-  std::map<std::string, Names> units;
-  for (const std::string& name : sorted) units[host().properties(name)->hw_unit].push_back(name);
   std::vector<Names> parts;
   Names impossible;
-  for (auto& [unit, names] : units) {
+  for (auto& [unit, names] : by_unit(sorted)) {
     if (attempt(names).rc == CUPTI_SUCCESS) {
       parts.push_back(std::move(names));
       continue;
@@ -166,8 +175,7 @@ std::vector<PassGroup> Planner::split(const Names& sorted) {
   std::vector<PassGroup> out;
   for (auto& [names, config] : open)
     out.push_back({std::move(names), std::move(config.image), config.passes});
-  std::sort(out.begin(), out.end(),
-            [](const PassGroup& a, const PassGroup& b) { return a.metrics < b.metrics; });
+  sort_groups(out);
   return out;
 }
 
@@ -177,67 +185,35 @@ std::vector<PassGroup> Planner::one_pass_groups(const Names& metrics) {
   const std::string k = key("one-pass", names);
   if (auto known = x_cache->find(x_request.cache_dir, k)) return *std::move(known);
 
-  // The whole's passes are a bound: what fits fewer groups would have been scheduled in fewer passes.
-  std::vector<PassGroup> best = plan(names);
-  size_t bound = 0;
-  for (const PassGroup& g : best) bound += g.passes;
-  if (bound > best.size()) {
-    Names several;
-    std::map<std::string, size_t> weight;  // grows with the raw counters behind a metric
-    for (const std::string& name : names) {
-      const ConfigImage alone = attempt({name});
-      if (alone.passes > 1) several.push_back(name);
-      weight[name] = alone.image.size();
-    }
-    if (!several.empty())
-      throw Error(ErrorKind::kMetric,
-                  listed(several) + (several.size() == 1 ? " needs" : " need") + " several passes on " +
-                      x_request.chip + (several.size() == 1 ? " by itself" : " by themselves"),
-                  "leave out what needs several, ask for its parts, or use strategy=\"replay\"");
-    Names heavy_first = names;
-    std::stable_sort(heavy_first.begin(), heavy_first.end(),
-                     [&](const auto& a, const auto& b) { return weight[a] > weight[b]; });
-    best = first_fit(heavy_first);
-    if (best.size() > bound) {
-      // By name, metrics of one unit, which share counters, are neighbours.
-      if (auto other = first_fit(names); other.size() < best.size()) best = std::move(other);
-    }
+  std::vector<PassGroup> groups = plan(names);
+  if (std::any_of(groups.begin(), groups.end(), [](const PassGroup& g) { return g.passes > 1; })) {
+    require_one_pass_each(names);
+    const auto fit = [&](Names some) -> std::optional<PassGroup> {
+      std::sort(some.begin(), some.end());
+      ConfigImage config = attempt(some);
+      if (config.rc != CUPTI_SUCCESS || config.passes != 1) return std::nullopt;
+      return PassGroup{std::move(some), std::move(config.image), 1};
+    };
+    // In order of names, metrics that share counters are neighbours.
+    std::vector<Names> units;
+    for (auto& [unit, members] : by_unit(names)) units.push_back(std::move(members));
+    groups = pack_one_pass(units, fit);
+    sort_groups(groups);
   }
-  x_cache->put(x_request.cache_dir, x_request.cache_bytes, k, best);
-  return best;
+  x_cache->put(x_request.cache_dir, x_request.cache_bytes, k, groups);
+  return groups;
 }
 
-// Group by group: each takes, in the given order, every metric left that still fits one pass. What does not
-// fit is found by halving, so that many metrics which do fit cost one planning and not one each.
-std::vector<PassGroup> Planner::first_fit(const Names& order) const {
-  std::vector<PassGroup> out;
-  Names left = order;
-  while (!left.empty()) {
-    PassGroup group;
-    Names rest;
-    const auto fill = [&](auto&& self, size_t first, size_t last) -> void {
-      Names both = group.metrics;
-      both.insert(both.end(), left.begin() + static_cast<std::ptrdiff_t>(first),
-                  left.begin() + static_cast<std::ptrdiff_t>(last));
-      std::sort(both.begin(), both.end());
-      ConfigImage config = attempt(both);
-      if (config.rc == CUPTI_SUCCESS && config.passes == 1) {
-        group = {std::move(both), std::move(config.image), 1};
-      } else if (last - first == 1) {
-        rest.push_back(left[first]);
-      } else {
-        const size_t middle = first + (last - first) / 2;
-        self(self, first, middle);
-        self(self, middle, last);
-      }
-    };
-    fill(fill, 0, left.size());
-    if (group.metrics.empty())
-      throw Error(ErrorKind::kMetric, listed(rest) + " cannot be collected in one pass", {});
-    out.push_back(std::move(group));
-    left = std::move(rest);
-  }
-  return out;
+void Planner::require_one_pass_each(const Names& names) const {
+  Names several;
+  for (const std::string& name : names)
+    if (attempt({name}).passes > 1) several.push_back(name);
+  if (several.empty()) return;
+  const bool one = several.size() == 1;
+  throw Error(ErrorKind::kMetric,
+              listed(several) + (one ? " needs" : " need") + " several passes on " + x_request.chip +
+                  (one ? " by itself" : " even alone"),
+              "leave out what needs several, ask for its parts, or use strategy=\"replay\"");
 }
 
 std::vector<std::string> chips_with(const std::shared_ptr<const Api>& api, const std::string& metric,

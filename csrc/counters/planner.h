@@ -1,5 +1,6 @@
 // Metrics -> configuration images and passes, by CUPTI's own scheduler. Needs no GPU.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,8 +33,8 @@ class Planner {
   // collected.
   std::vector<PassGroup> plan(const std::vector<std::string>& metrics);
 
-  // The fewest one-pass groups that we find: first fit over real planning. Throws Error (kMetric) that names
-  // those which need several passes on their own, and as plan() does.
+  // The fewest one-pass groups that we find by really planning them (pass_packing.h). Throws Error (kMetric)
+  // that names those which need several passes on their own, and as plan() does.
   std::vector<PassGroup> one_pass_groups(const std::vector<std::string>& metrics);
 
  private:
@@ -44,7 +45,8 @@ class Planner {
   ConfigImage attempt(const Names& names) const;
   std::vector<PassGroup> configurations(const Names& sorted);
   std::vector<PassGroup> split(const Names& sorted);
-  std::vector<PassGroup> first_fit(const Names& order) const;
+  std::map<std::string, Names> by_unit(const Names& names);  // hardware unit -> metrics
+  void require_one_pass_each(const Names& names) const;
 
   const std::shared_ptr<const Api> x_api;
   const PlanRequest x_request;
