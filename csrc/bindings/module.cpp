@@ -6,6 +6,7 @@ PYBIND11_MODULE(_core, m) {
   cuptiprof::register_errors(m);
   cuptiprof::register_cupti(m);
   cuptiprof::register_counters_plan(m);
+  cuptiprof::register_counters(m);
   cuptiprof::register_region(m);
   cuptiprof::register_schema(m);
   cuptiprof::register_filter(m);
