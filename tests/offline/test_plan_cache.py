@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import threading
 from pathlib import Path
@@ -65,7 +64,7 @@ def test_the_folder_is_made_and_is_private(cached: tuple[Path, bytes, bytes]) ->
 
 def test_a_plan_is_found_again(library: _core.CuptiLibrary, cached: tuple[Path, bytes, bytes], tmp_path: Path) -> None:
     """The file holds an image that no planner would make, so that one is read and not made again."""
-    file, data, image = cached
+    _, data, image = cached
     marked = sealed(data[HEADER:].replace(image, bytes(len(image))))
     other = with_file(tmp_path / "other", cached, marked)
     [group] = plan(library, other.parent, METRICS[::-1])

@@ -267,7 +267,7 @@ def test_what_needs_several_passes_by_itself_is_named(gh100: _core.MetricPlanner
     with pytest.raises(MetricError, match=f"^{L2_HIT} needs several passes on GH100 by itself") as e:
         gh100.one_pass_groups([L1_HIT, L2_HIT, "sm__inst_executed.sum"])
     assert 'strategy="replay"' in e.value.hint
-    with pytest.raises(MetricError, match="lts__t_sector_hit_rate.pct, lts__t_sector_op_read_hit_rate.pct need"):
+    with pytest.raises(MetricError, match=r"lts__t_sector_hit_rate\.pct, lts__t_sector_op_read_hit_rate\.pct need"):
         gh100.one_pass_groups([L2_HIT, "lts__t_sector_op_read_hit_rate.pct"])
 
 
