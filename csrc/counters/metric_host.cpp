@@ -200,8 +200,11 @@ void MetricHost::evaluate(std::span<const uint8_t> image, size_t range, std::spa
     ++failed;
   }
   if (failed == names.size())
-    check(*x_api, all, "cuptiProfilerHostEvaluateToGpuValues",
-          "range " + std::to_string(range) + " of an image of " + std::to_string(image.size()) + " bytes");
+    throw Error(ErrorKind::kMetric,
+                "cuptiProfilerHostEvaluateToGpuValues returned " + std::to_string(all) + " (" +
+                    result_name(all) + "): an image of " + std::to_string(image.size()) +
+                    " bytes has no values for range " + std::to_string(range),
+                "the image is damaged, or was made for another chip or with another CUDA");
 }
 
 }  // namespace cuptiprof
