@@ -4,6 +4,7 @@
 
 namespace cuptiprof {
 
+void register_counters_plan(pybind11::module_& m);
 void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
 void register_region(pybind11::module_& m);
