@@ -130,7 +130,9 @@ def _without_chip(
         else:
             holders = _core.chips_with_metric(library, name) if library and "__" in name and "." in name else []
             chips[name] = " ".join(holders)
-            metrics += select(name, holders[-1] if holders else "GH100").metrics
+            chip = holders[-1] if holders else "GH100"
+            describe = open_planner(chip, library).properties if library and holders else None
+            metrics += select(name, chip, describe=describe).metrics
     return metrics, {**_chips(metrics), **chips}
 
 
