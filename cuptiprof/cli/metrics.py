@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--presets", action="store_true", help="names that stand for several metrics")
     kinds.add_argument("--base", action="store_true", help="perfworks base names of the chip (needs --chip)")
     group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=FORMATS, help="default: rich in a terminal, else text")
+    group.add_argument("--format", choices=FORMATS, default="text", help="default: text, which cuts no name")
     group.add_argument("--csv", dest="format", action="store_const", const="csv", help="the same as --format csv")
     group.add_argument("--log-file", metavar="FILE", help="write there (%%1 stdout, %%2 stderr, %%p pid, %%h host)")
 

@@ -17,7 +17,6 @@ class Chip:
 
     name: str
     like: str
-    compute_capability: str
     products: str
 
 
@@ -95,10 +94,7 @@ def _rows(file: str) -> Iterator[dict[str, str]]:
 @functools.lru_cache(maxsize=1)
 def chips() -> dict[str, Chip]:
     """Chip name -> chip, in the order of generations."""
-    return {
-        row["chip"]: Chip(row["chip"], row["like"], row["compute_capability"], row["products"])
-        for row in _rows("chips.tsv")
-    }
+    return {row["chip"]: Chip(row["chip"], row["like"], row["products"]) for row in _rows("chips.tsv")}
 
 
 def _entries(file: str) -> dict[str, Entry]:

@@ -242,6 +242,7 @@ def test_a_chip_of_tomorrow_needs_the_planner() -> None:
     assert {m.name for m in found} == {m.name for m in select("all", "GB202").metrics}
     assert resolve("dram_read_bytes", "GX100", exists=there.__contains__)[0].expression == "dram__bytes_op_read.sum"
     assert resolve_set("basic", "GX100", exists=lambda n: True).metrics
+    assert resolve("ipc", "GX100", describe=lambda n: {})[0].name == "ipc"
 
 
 def test_the_planner_has_the_last_word() -> None:

@@ -96,6 +96,7 @@ def test_formats(form: str) -> None:
     "arguments,says",
     [
         (["ipc", "--chip", "gh100"], "did you mean GH100"),
+        (["ipc", "--chip", "GV11B"], "GV11B"),
         (["ipc", "--passes"], "--passes needs a chip"),
         (["--base"], "--base needs a chip"),
         (["--section", "Occupancy"], "--section needs a chip"),
