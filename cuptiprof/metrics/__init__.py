@@ -9,6 +9,7 @@ from cuptiprof.metrics.catalogue import resolve, resolve_events, select
 from cuptiprof.metrics.expression import Expression, parse
 from cuptiprof.metrics.metric import Metric, Selection
 from cuptiprof.metrics.sections import resolve_section, resolve_set, section_names, section_page, set_names
+from cuptiprof.metrics.tables import memory_path
 from cuptiprof.metrics.target import check_chip
 from cuptiprof.metrics.values import format_value
 
@@ -18,6 +19,7 @@ __all__ = [
     "Selection",
     "check_chip",
     "format_value",
+    "memory_path",
     "parse",
     "resolve",
     "resolve_events",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import cuptiprof
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import (
+    memory_path,
     resolve,
     resolve_events,
     resolve_section,
@@ -172,7 +173,11 @@ def test_presets() -> None:
             assert selection.metrics and all(selection.dropped.values())
         for member in tables.presets()[preset][1]:
             assert member in held or member.startswith("section:"), f"{member} is on no chip"
+    on_arrows = [name for arrow in memory_path() for name in arrow.metrics]
+    assert sorted(on_arrows) == sorted(MEMORY_PATH)
     assert {m.name for m in resolve("memory", "GH100")} >= set(MEMORY_PATH)
+    assert [arrow.number for arrow in memory_path()] == list(range(1, 17))
+    assert all(arrow.metrics or arrow.notes for arrow in memory_path())
     stalls = [m for m in resolve("analysis", "GH100") if "issue_stalled" in m.name]
     assert len(stalls) >= 18 and resolve("tensor", "GV100")
 
