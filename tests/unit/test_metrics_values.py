@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
-from cuptiprof.metrics import format_value, resolve
+from cuptiprof.metrics import format_kind, format_value, resolve
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,11 @@ from cuptiprof.metrics import format_value, resolve
 def test_format(name: str, value: float, text: str) -> None:
     (metric,) = resolve(name, "GH100")
     assert format_value(metric, value) == text
+
+
+def test_a_metric_in_metadata_formats_as_itself() -> None:
+    for metric in resolve("all", "GH100"):
+        saved = json.loads(json.dumps(metric.to_dict()))
+        assert format_kind(saved["kind"], saved["unit"], 7.25) == format_value(metric, 7.25)
+        assert saved["inputs"] == list(metric.inputs) and saved["expression"] == metric.expression
+    assert format_kind("no such kind", "", 0.5) == "0.500000"
