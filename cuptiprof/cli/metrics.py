@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--passes", action="store_true", help="how often a kernel must run to count them (needs --chip)"
     )
+    parser.add_argument(
+        "--sampling", action="store_true", help="for PM sampling (--replay-mode sample) instead of ranges"
+    )
     parser.add_argument("--search", metavar="WORD", help="only those with the word in name, description or expression")
     parser.add_argument("--set", metavar="SET", help="what an ncu set counts (needs --chip)")
     parser.add_argument("--section", metavar="SECTION", help="what an ncu section, or regex:..., counts (needs --chip)")
@@ -53,8 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
     library = _library(required=arguments.passes or arguments.base)
     if chip is not None:
         check_chip(chip, _core.metric_chips(library) if library else ())
-    planner = open_planner(chip, library) if chip is not None and library is not None else None
-    if arguments.base and planner is not None:
+    planner = open_planner(chip, library, sampling=arguments.sampling) if chip and library else None
+    if arguments.base and planner:
         title, view = "Perfworks base names", list_base_names(planner, arguments.search)
     elif arguments.presets:
         title, view = "Presets", list_presets()
@@ -101,9 +104,9 @@ def _selection(
     chip = arguments.chip
     found: list[Selection] = []
     if arguments.set:
-        found.append(resolve_set(arguments.set, chip, describe=describe))
+        found.append(resolve_set(arguments.set, chip, describe=describe, sampling=arguments.sampling))
     if arguments.section:
-        found.append(resolve_section(arguments.section, chip, describe=describe))
+        found.append(resolve_section(arguments.section, chip, describe=describe, sampling=arguments.sampling))
     names = ",".join(arguments.names)
     if names and arguments.query_events:
         found.append(Selection(tuple(resolve_events(names, chip, describe=describe))))

@@ -67,6 +67,16 @@ def test_passes_alone_and_together() -> None:
     assert "Together: 4 passes (29 perfworks metrics in 4 passes)" in text
 
 
+def test_passes_of_sampling() -> None:
+    names = ["achieved_occupancy", "dram_utilization", "tex_cache_hit_rate"]
+    ranges = as_json(*names, "--chip", "GH100", "--passes")["passes_together"]
+    assert ranges == 1 < as_json(*names, "--chip", "GH100", "--passes", "--sampling")["passes_together"]
+    sampled = as_json("--section", "PmSampling_WarpStates", "--chip", "GH100", "--sampling")["rows"]
+    assert "smsp__warps_issue_stalled_wait.avg" in {r["name"] for r in sampled}
+    done = run("gld_efficiency", "--chip", "GH100", "--passes", "--sampling")
+    assert done.returncode == 1 and "GH100 cannot sample smsp__sass" in done.stderr
+
+
 def test_what_a_section_drops_is_said() -> None:
     report = as_json("--section", "SpeedOfLight", "--set", "basic", "--chip", "GH100")
     assert len(report["rows"]) == 22
