@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 from counter_abi import CounterApi
@@ -19,6 +20,7 @@ from counter_objects import (
     passes,
 )
 
+import cuptiprof
 from cuptiprof.errors import DeviceError
 from cuptiprof.sim.device import Fault, Flag, Op, SimDevice
 
@@ -69,6 +71,36 @@ def test_replay_takes_time_and_serialises(api: CounterApi, sim: SimDevice) -> No
     begin = sim.now()
     sim.launch("a", duration_ns=1_000_000)
     assert sim.now() - begin < 10_000
+
+
+def test_a_replayed_kernel_has_one_record_of_its_last_execution(sim: SimDevice) -> None:
+    with cuptiprof.profile(device="sim") as prof:
+        sim.launch("warm up")
+        ranges = Ranges(CounterApi(), TWO_PASSES)
+        ranges.start()
+        begin = sim.now()
+        sim.run(kernel(sim, "counted", 7000))
+        end = sim.now()  # the launch returned when the kernel was done
+        ranges.stop()
+        ranges.decode()
+    kernels = prof.result().kernels
+    assert list(kernels["name"]) == ["warm up", "counted"]
+    assert kernels["end"][1] - kernels["start"][1] == 7000
+    assert begin + 7000 < kernels["start"][1] < kernels["end"][1] <= end
+    assert sim.truth()["kernels_replayed"] == 1
+
+
+def test_the_real_clock_waits_for_every_pass(sim: SimDevice) -> None:
+    sim.reset()
+    sim.launch("warm up")
+    ranges = Ranges(CounterApi(), TWO_PASSES)
+    op = kernel(sim, "k", 3_000_000)
+    ranges.start()
+    begin = time.monotonic_ns()
+    sim.run(op)
+    assert time.monotonic_ns() - begin >= 2 * 3_000_000
+    ranges.stop()
+    assert (ranges.decode(), ranges.values(0)) == (0, [sim.true_metric(m, op)[0] for m in TWO_PASSES])
 
 
 def test_graph_nodes_are_ranges(api: CounterApi, sim: SimDevice) -> None:
