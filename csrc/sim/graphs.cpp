@@ -214,12 +214,13 @@ uint32_t run_work(Work w, bool record, Placed& at) {
 }
 
 uint32_t launch_graph(const Call& c) {
-  if (c.op.graph_id == 0) return CUDA_SUCCESS;  // of a recorded trace: its nodes are ops of their own
   std::shared_ptr<Executable> executable;
   {
     const std::lock_guard lock(graphs().mutex);
     const auto at = graphs().by_id.find(c.op.graph_id);
-    if (at == graphs().by_id.end() || !at->second->executable) return CUDA_ERROR_INVALID_VALUE;
+    const bool known = at != graphs().by_id.end() && at->second->executable;
+    // A recorded launch's nodes are ops of their own: the graph itself was never captured here.
+    if (!known) return c.op.flags & CUPTISIM_API_TIMES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     executable = at->second->executable;
   }
   // One record for the whole launch, none for its nodes; or one for each node.
