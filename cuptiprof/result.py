@@ -14,6 +14,7 @@ from cuptiprof.tables import Array, Strings, Table, schema
 
 if TYPE_CHECKING:
     from cuptiprof.filters import KernelFilter
+    from cuptiprof.report.counters import Counters
     from cuptiprof.report.key_averages import KeyAverages
     from cuptiprof.report.model import Report
 
@@ -97,6 +98,21 @@ class Result:
         self.losses = Losses(losses)
         for name, table in self.tables.items():
             setattr(self, name, table)
+        self._counters: Counters | None = None
+        if len(self.tables["metric_ranges"]):
+            self.tables["kernels"].counters = self.counters
+
+    @property
+    def counters(self) -> Counters:
+        """Hardware counters by name: ``result.counters["ipc"]`` has one float64 a row of ``metric_ranges``, NaN where missing.
+
+        ``result.kernels["ipc"]`` is the same joined to kernels.
+        """
+        if self._counters is None:
+            from cuptiprof.report.counters import Counters
+
+            self._counters = Counters(self.tables["metric_ranges"], self.tables["metrics"], self.metadata)
+        return self._counters
 
     def __repr__(self) -> str:
         n = {t: len(self.tables[t]) for t in ("kernels", "memcpys", "memsets", "api_calls", "regions")}
@@ -162,7 +178,8 @@ class Result:
         self.export(path, format="chrome")
 
     def report(self, view: str = "summary", **options: Any) -> Report:
-        """A view (``summary``, ``gpu-trace``, ``api-trace``, ``regions``); print it, or ``.to("markdown")``.
+        """A view (``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``metrics``, ``events``, ``metrics-wide``,
+        ``metrics-long``, ``sections``, ``memory-path``, ``priorities``, ``samples``); print it, or ``.to("markdown")``.
 
         Raises:
             ResultError: an unknown view.
@@ -188,6 +205,13 @@ class Result:
     def api_trace(self, **options: Any) -> Report:
         """nvprof's --print-api-trace."""
         return self.report("api-trace", **options)
+
+    def metrics_table(self, wide: bool = True, **options: Any) -> Report:
+        """Hardware counters: one row a launch, kernel or region and one column a metric, or with ``wide=False`` one row a value.
+
+        Values are float64 in the unit of the metric (``report.content.facts["units"]``), NaN where missing.
+        """
+        return self.report("metrics-wide" if wide else "metrics-long", **options)
 
     def regions_report(self, **options: Any) -> Report:
         """The region tree with host and GPU time."""

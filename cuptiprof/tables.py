@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -70,12 +70,21 @@ class Strings(Sequence[str]):
         return out
 
 
+class KernelCounters(Protocol):
+    """What a table of kernels asks for the counters measured on them."""
+
+    def __contains__(self, metric: object) -> bool: ...
+
+    def of_kernels(self, kernels: Table, metric: str) -> Array: ...
+
+
 class Table:
     """Columns of equal length.
 
     ``table["start"]`` is the stored column: a read-only view, not a copy. Text columns come as object arrays of str
     (``table.codes("name")`` is the stored uint32 index). ``kernels`` also answers to the columns of ``launch_configs``
-    (``table["grid_x"]``), and every table with start and end to ``"duration"`` (ns).
+    (``table["grid_x"]``) and to the metrics of the run (``table["achieved_occupancy"]``: float64, NaN where not measured),
+    and every table with start and end to ``"duration"`` (ns).
     """
 
     def __init__(
@@ -88,6 +97,7 @@ class Table:
         self.name = name
         self.strings = strings
         self.configs = configs
+        self.counters: KernelCounters | None = None
         self._columns = columns
         self._schema = schema()[name]
 
@@ -173,6 +183,9 @@ class Table:
         configs = self.configs
         if configs is not None and self.name == "kernels" and column in configs._schema:
             return lambda: configs._columns[column][self._columns["config"]]
+        counters = self.counters
+        if counters is not None and column in counters:
+            return lambda: counters.of_kernels(self, column)
         return None
 
     def row(self, i: int) -> dict[str, Any]:
@@ -189,7 +202,9 @@ class Table:
 
     def where(self, mask: Array) -> Table:
         """The rows that `mask` (bool or integer index array) selects."""
-        return Table(self.name, {c: self._columns[c][mask] for c in self._schema}, self.strings, self.configs)
+        out = Table(self.name, {c: self._columns[c][mask] for c in self._schema}, self.strings, self.configs)
+        out.counters = self.counters
+        return out
 
     def sorted_by(self, column: str) -> Table:
         """Rows in ascending order of a stored column (stable)."""

@@ -218,9 +218,9 @@ uint32_t launch_graph(const Call& c) {
   {
     const std::lock_guard lock(graphs().mutex);
     const auto at = graphs().by_id.find(c.op.graph_id);
-    const bool known = at != graphs().by_id.end() && at->second->executable;
-    // A recorded launch's nodes are ops of their own: the graph itself was never captured here.
-    if (!known) return c.op.flags & CUPTISIM_API_TIMES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (at == graphs().by_id.end() || !at->second->executable)
+      // A recorded call: its nodes come one by one, with their own times.
+      return c.op.flags & CUPTISIM_API_TIMES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     executable = at->second->executable;
   }
   // One record for the whole launch, none for its nodes; or one for each node.

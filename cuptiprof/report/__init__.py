@@ -9,7 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 from cuptiprof.errors import ResultError
-from cuptiprof.report import api_trace, gpu_trace, regions, summary
+from cuptiprof.report import (
+    api_trace,
+    gpu_trace,
+    memory_path,
+    metrics_table,
+    nvprof_metrics,
+    priorities,
+    regions,
+    samples,
+    sections,
+    summary,
+)
+from cuptiprof.report.counters import CounterPlan
 from cuptiprof.report.model import Column, Report, View
 from cuptiprof.report.units import check_time_unit
 from cuptiprof.result import Result
@@ -21,6 +33,14 @@ VIEWS: dict[str, Callable[..., View]] = {
     "gpu-trace": gpu_trace.view,
     "api-trace": api_trace.view,
     "regions": regions.view,
+    "metrics": nvprof_metrics.metrics_view,
+    "events": nvprof_metrics.events_view,
+    "metrics-wide": metrics_table.wide,
+    "metrics-long": metrics_table.long,
+    "sections": sections.view,
+    "memory-path": memory_path.view,
+    "priorities": priorities.view,
+    "samples": samples.view,
 }
 """Name -> function of (result, *, demangle: bool = True, limit: int | None = None) -> View; `limit` is rows a block."""
 
@@ -29,6 +49,14 @@ _TITLES = {
     "gpu-trace": "GPU trace",
     "api-trace": "API trace",
     "regions": "Regions",
+    "metrics": "Metric result",
+    "events": "Event result",
+    "metrics-wide": "Metrics",
+    "metrics-long": "Metric values",
+    "sections": "Sections",
+    "memory-path": "Memory paths",
+    "priorities": "Kernel Optimization Priorities",
+    "samples": "PM samples",
 }
 
 
@@ -78,4 +106,7 @@ def _header(result: Result) -> tuple[str, ...]:
         lines.append("GPU: " + ", ".join(str(n) for n in names))
     if m.get("note"):
         lines.append(str(m["note"]))
+    plan = CounterPlan.of(m)
+    if plan is not None:
+        lines += plan.lines(run_is_simulated=result.simulated)
     return tuple(lines)

@@ -10,7 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal[
-    "text", "label", "percent", "duration", "instant", "bytes", "byte_rate", "flop", "flop_rate", "count", "dims"
+    "text",
+    "label",
+    "percent",
+    "duration",
+    "instant",
+    "bytes",
+    "byte_rate",
+    "flop",
+    "flop_rate",
+    "count",
+    "dims",
+    "metric",
+    "metric_number",
+    "metric_unit",
 ]
 """Meaning of a column's raw values; a missing value is None (or NaN) in every kind.
 
@@ -18,6 +31,8 @@ text       names (any length; only terminals cut them)     label    short text, 
 percent    0..100                                           duration, instant   ns; instants relative to ``origin_ns``
 bytes      bytes      byte_rate  bytes/s                    flop, flop_rate     operations, operations/s
 count      integers   dims       (x, y, z)
+metric     a counter's value in the unit of its row or column, shown as nvprof does   metric_number   without its unit
+metric_unit   the unit in which the row's ``metric_number`` is shown
 """
 
 
@@ -27,6 +42,8 @@ class Column:
 
     ``human`` and ``machine`` say where it is shown; ``min_width`` is that of the plain-text table;
     ``suffix_key`` names a column whose values follow in brackets in the plain-text table (nvprof's ``name [42]``).
+    ``unit`` is that of a metric, ``unit_key`` the column with the unit of each row; ``value_key`` is for a
+    "metric_unit" the column with the values.
     """
 
     key: str
@@ -36,6 +53,20 @@ class Column:
     machine: bool = True
     min_width: int = 0
     suffix_key: str = ""
+    unit: str = ""
+    unit_key: str = ""
+    value_key: str = ""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A line above the rows that share a value: ``template`` with the value of column ``key`` in place of ``{}``."""
+
+    key: str
+    template: str = "{}"
+
+    def text(self, value: Any) -> str:
+        return self.template.replace("{}", str(value))
 
 
 @dataclass(frozen=True)
@@ -49,6 +80,8 @@ class View:
         notes: block -> what to say if it has no rows ("" stands for the whole table).
         block_key: column that groups the rows into blocks; empty: none.
         depth_key: column with the depth of a row in a tree, by which text columns are indented; empty: none.
+        headings: columns shown as lines above their rows, outermost first, instead of as columns.
+        message_key: column of sentences; a row that has one is shown as that sentence, not as cells. Empty: none.
         facts: further members of the JSON object.
     """
 
@@ -58,6 +91,8 @@ class View:
     notes: Mapping[str, str] = field(default_factory=dict)
     block_key: str = ""
     depth_key: str = ""
+    headings: tuple[Heading, ...] = ()
+    message_key: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -21,7 +21,7 @@ from cuptiprof.result import Result
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-@pytest.mark.parametrize("view", list(VIEWS))
+@pytest.mark.parametrize("view", ["summary", "gpu-trace", "api-trace", "regions"])
 @pytest.mark.parametrize("form,suffix", [("text", "txt"), ("markdown", "md"), ("csv", "csv"), ("json", "json")])
 def test_golden(view: str, form: str, suffix: str) -> None:
     """The files were checked by hand against the rows of report_results.training_step."""
@@ -73,7 +73,7 @@ def test_csv_is_read_by_pandas(view: str) -> None:
         if key in frame and key in rows[0]:
             assert [None if pd.isna(v) else v for v in frame[key]] == [row[key] for row in rows], key
     for key in ("grid", "block"):
-        if f"{key}_x" in frame:
+        if f"{key}_x" in frame and rows:
             got = frame[[f"{key}_{axis}" for axis in "xyz"]].to_numpy().tolist()
             assert got[0] == list(rows[0][key])
 

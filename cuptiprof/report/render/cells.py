@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cuptiprof.report.metric_units import format_metric, scale_metric
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.names import printable
 from cuptiprof.report.units import (
@@ -22,7 +23,8 @@ MISSING = "-"
 
 
 def human_columns(view: View) -> list[Column]:
-    return [column for column in view.columns if column.human]
+    elsewhere = {view.message_key, *(heading.key for heading in view.headings)}
+    return [column for column in view.columns if column.human and column.key not in elsewhere]
 
 
 def is_left_aligned(column: Column) -> bool:
@@ -31,6 +33,8 @@ def is_left_aligned(column: Column) -> bool:
 
 def format_column(view: View, column: Column, units: TimeUnit) -> list[str]:
     """All cells of a column; names are made printable, missing values become ``-``."""
+    if column.kind in ("metric", "metric_number", "metric_unit"):
+        return _metric_cells(view, column)
     formatter = _formatter(column, units)
     values = view.data[column.key]
     cells = [MISSING if is_missing(value) else formatter(value) for value in values]
@@ -60,6 +64,61 @@ def _formatter(column: Column, units: TimeUnit) -> Callable[[Any], str]:
             return str
         case "dims":
             return lambda value: f"({value[0]} {value[1]} {value[2]})"
+    raise AssertionError(f"a {column.kind} needs its unit")
+
+
+def _metric_cells(view: View, column: Column) -> list[str]:
+    values = view.data[column.value_key or column.key]
+    units = view.data[column.unit_key] if column.unit_key else [column.unit] * len(values)
+    if column.kind == "metric_unit":
+        units = view.data[column.key]
+    return [
+        MISSING if is_missing(value) else _metric_cell(column, value, unit or "")
+        for value, unit in zip(values, units, strict=True)
+    ]
+
+
+def _metric_cell(column: Column, value: float, unit: str) -> str:
+    if column.kind == "metric":
+        return format_metric(value, unit)
+    number, scaled = scale_metric(value, unit)
+    return number if column.kind == "metric_number" else printable(scaled) or MISSING
+
+
+def message_rows(view: View) -> dict[int, str]:
+    """Row -> its sentence, for the rows that are sentences."""
+    if not view.message_key:
+        return {}
+    return {i: str(text) for i, text in enumerate(view.data[view.message_key]) if text}
+
+
+def heading_lines(view: View) -> dict[int, list[tuple[int, str]]]:
+    """Row -> the lines above it, each with its level: one for every heading whose value, or one further out, is new."""
+    out: dict[int, list[tuple[int, str]]] = {}
+    columns = [view.data[heading.key] for heading in view.headings]
+    before: list[Any] = [None] * len(columns)
+    for i, values in enumerate(zip(*columns, strict=True)):
+        new = False
+        for level, (heading, value) in enumerate(zip(view.headings, values, strict=True)):
+            new = new or i == 0 or value != before[level]
+            if new and value is not None:
+                out.setdefault(i, []).append((level, printable(heading.text(value))))
+        before = list(values)
+    return out
+
+
+def table_spans(view: View) -> list[tuple[list[str], int, int]]:
+    """The rows as runs that are shown as one table each: (lines above it, first row, row after the last)."""
+    if not view.headings:
+        return [([block] if block else [], first, after) for block, first, after in block_spans(view)]
+    lines = heading_lines(view)
+    if not len(view):
+        return []
+    starts = sorted({0, *lines})
+    return [
+        ([text for _, text in lines.get(first, [])], first, after)
+        for first, after in zip(starts, [*starts[1:], len(view)], strict=True)
+    ]
 
 
 def block_spans(view: View) -> list[tuple[str, int, int]]:

@@ -32,7 +32,7 @@ def to_csv(report: Report) -> str:
                 header.append(name)
                 values.append(cells)
     # The header without needless quotes: some readers take "name" with the quotes as the name.
-    csv.writer(out, lineterminator="\r\n").writerow(header)
+    csv.writer(out, lineterminator="\r\n").writerow(map(safe_text, header))
     csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n").writerows(zip(*values, strict=True))
     return out.getvalue()
 
@@ -44,7 +44,7 @@ def _raw(column: Column, view: View, units: TimeUnit) -> list[tuple[str, list[An
             (f"{column.key}_{axis}", [_Blank if value is None else value[i] for value in values])
             for i, axis in enumerate("xyz")
         ]
-    if column.kind in ("text", "label"):
+    if column.kind in ("text", "label", "metric_unit"):
         return [(column.key, [_Blank if value is None else safe_text(str(value)) for value in values])]
     name = column.key
     cells = [_Blank if is_missing(value) else value for value in values]

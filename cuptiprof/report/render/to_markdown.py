@@ -7,11 +7,12 @@ import re
 from cuptiprof.report.model import Report
 from cuptiprof.report.names import printable
 from cuptiprof.report.render.cells import (
-    block_spans,
     format_column,
     human_columns,
     is_left_aligned,
+    message_rows,
     missing_notes,
+    table_spans,
 )
 from cuptiprof.report.units import check_time_unit
 
@@ -27,17 +28,24 @@ def to_markdown(report: Report) -> str:
     columns = human_columns(view)
     cells = {column.key: format_column(view, column, units) for column in columns}
     shown = [column for column in columns if column.key != view.block_key]
-    for block, first, after in block_spans(view):
+    messages = message_rows(view)
+    for above, first, after in table_spans(view):
         if first == after:
             continue
-        if block:
-            lines += [f"**{escape(block)}**", ""]
+        for text in above:
+            lines += [f"**{escape(text)}**", ""]
+        said = [f"- {escape(messages[i])}" for i in range(first, after) if i in messages]
+        if len(said) == after - first:
+            lines += [*said, ""]
+            continue
         lines.append("| " + " | ".join(escape(column.title) for column in shown) + " |")
         lines.append("|" + "|".join(":--" if is_left_aligned(column) else "--:" for column in shown) + "|")
         lines += [
-            "| " + " | ".join(_cell(cells[column.key][i]) for column in shown) + " |" for i in range(first, after)
+            "| " + " | ".join(_cell(cells[column.key][i]) for column in shown) + " |"
+            for i in range(first, after)
+            if i not in messages
         ]
-        lines.append("")
+        lines += ["", *said, ""] if said else [""]
     for line in (*missing_notes(view), *view.footers):
         lines += [escape(line), ""]
     if report.losses_line:

@@ -7,11 +7,12 @@ import io
 from cuptiprof.report.model import Column, Report
 from cuptiprof.report.names import display_width, printable
 from cuptiprof.report.render.cells import (
-    block_spans,
     format_column,
     human_columns,
     is_left_aligned,
+    message_rows,
     missing_notes,
+    table_spans,
 )
 from cuptiprof.report.units import check_time_unit
 
@@ -36,15 +37,20 @@ def to_rich(report: Report, width: int | None = None) -> str:
     columns = [column for column in human_columns(view) if column.key != view.block_key]
     cells = [format_column(view, column, units) for column in columns]
     widths = _widths(columns, cells, console.width)
-    for block, first, after in block_spans(view):
+    messages = message_rows(view)
+    for above, first, after in table_spans(view):
         if first == after:
             continue
-        title = Text(block, style="bold") if block else None
+        title = Text("\n".join(map(printable, above)), style="bold") if above else None
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, _GAP, 0, 0), pad_edge=False)
         for column, size in zip(columns, widths, strict=True):
             left = is_left_aligned(column)
-            table.add_column(Text(column.title), justify="left" if left else "right", no_wrap=True, width=size)
+            table.add_column(
+                Text(printable(column.title)), justify="left" if left else "right", no_wrap=True, width=size
+            )
         for i in range(first, after):
+            if i in messages:
+                continue
             row = []
             for column_cells, size in zip(cells, widths, strict=True):
                 # Text objects are not parsed for markup, so that `[red]` in a name stays what it is.
@@ -52,7 +58,13 @@ def to_rich(report: Report, width: int | None = None) -> str:
                 row[-1].truncate(size, overflow="ellipsis")
             table.add_row(*row)
         # On a terminal too narrow for the numbers a line is broken by the terminal, not robbed of a column.
-        console.print(table, width=max(console.width, sum(widths) + (_GAP + 1) * len(widths) + 2), crop=False)
+        if table.row_count:
+            console.print(table, width=max(console.width, sum(widths) + (_GAP + 1) * len(widths) + 2), crop=False)
+        elif title is not None:
+            console.print(title)
+        for i in range(first, after):
+            if i in messages:
+                console.print(Text(printable(messages[i]), style="yellow", overflow="fold"))
     for line in (*missing_notes(view), *view.footers):
         console.print(Text(printable(line), style="dim"))
     if report.losses_line:
