@@ -115,9 +115,12 @@ void Session::start(bool armed) {
     d.correlation_bytes = x_options.budget_bytes / 16;
     d.filter = x_options.filter;
     x_decoder = std::make_unique<Decoder>(*x_options.api, activity.pool(), activity.losses(), std::move(d));
+    if (x_options.counters) start_counters();
     x_state = State::kArmed;
     if (!armed) resume();
   } catch (...) {
+    stop_counters();
+    x_counters.reset();
     activity.detach();
     x_decoder.reset();
     x_state = State::kIdle;
@@ -129,26 +132,67 @@ void Session::start(bool armed) {
   }
 }
 
+void Session::start_counters() {
+  CounterOptions options = *x_options.counters;
+  options.selector.region_name = &region_name;
+  options.selector.module_unloads = &g_module_unloads;
+  x_counters = make_strategy(x_options.api, std::move(options));
+  x_counters->begin();
+  x_counters->pause();
+  Activity::instance().observe(x_counters->launch_observer(), x_counters->region_observer(), true);
+}
+
+void Session::stop_counters() noexcept {
+  if (!x_counters) return;
+  const bool all_left = Activity::instance().observe(nullptr, nullptr, false);
+  x_counters->finish();
+  // A launch that hangs inside CUPTI will come back into this object some day.
+  static std::vector<std::shared_ptr<CounterStrategy>> kept;
+  if (!all_left) kept.push_back(x_counters);
+}
+
+void Session::step_counters() {
+  require(x_state == State::kRunning || x_state == State::kPaused || x_state == State::kArmed, "step()");
+  if (x_counters) x_counters->step();
+}
+
+bool Session::next_pass() {
+  require(x_state == State::kRunning, "repeat()");
+  return x_counters && x_counters->next_pass();
+}
+
+std::optional<CounterRows::Taken> Session::take_counters() {
+  if (!x_counters) return std::nullopt;
+  return x_counters->rows().take();
+}
+
 void Session::resume() {
   require(x_state == State::kArmed || x_state == State::kPaused, "resume()");
+  if (x_counters) x_counters->resume();
   if (!x_options.activity.profiler_calls) Activity::instance().enable();
   x_state = State::kRunning;
 }
 
 void Session::pause() {
   require(x_state == State::kRunning, "pause()");
+  if (x_counters) x_counters->pause();
   Activity::instance().disable();
   x_state = State::kPaused;
 }
 
 std::shared_ptr<Store> Session::take() {
   require(x_state == State::kRunning || x_state == State::kPaused, "take()");
+  if (x_counters) x_counters->complete();
   Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
   return x_decoder->take(now_ns());
 }
 
 void Session::discard() {
   require(x_state == State::kRunning || x_state == State::kPaused, "discard()");
+  if (x_counters) {
+    x_counters->complete();
+    x_counters->rows().clear();
+  }
   Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
   x_decoder->discard();
 }
@@ -157,6 +201,7 @@ std::shared_ptr<Store> Session::stop() {
   require(x_state != State::kIdle && x_state != State::kStopped, "stop()");
   Activity& activity = Activity::instance();
   const int64_t end = now_ns();
+  stop_counters();
   activity.disable();
   try {
     activity.complete(*x_decoder, x_options.drain_timeout_ms);

@@ -7,12 +7,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "collect/activity.h"
 #include "collect/decoder.h"
+#include "counters/counter_strategy.h"
 #include "store/store.h"
 
 namespace cuptiprof {
@@ -28,6 +30,7 @@ struct SessionOptions {
   std::shared_ptr<const KernelFilter> filter;
   std::string label;  // who started it, for the error that a second session gets
   int drain_timeout_ms = 1000;
+  std::optional<CounterOptions> counters;  // its selector's filter is the caller's; the rest of it is filled in here
 };
 
 struct SessionCounts {
@@ -55,6 +58,14 @@ class Session {
   // Everything off; the rest of the data. Safe to call once, in any state but idle.
   std::shared_ptr<Store> stop();
 
+  // Counters. A training step ended: the next pass group is on.
+  void step_counters();
+  // Repeated work (strategy range): true while it must run once more.
+  bool next_pass();
+  // What was measured since the last call; null without counters.
+  std::optional<CounterRows::Taken> take_counters();
+  CounterStrategy* counters() const { return x_counters.get(); }
+
   std::shared_ptr<Store> next_segment(int timeout_ms);
   SessionCounts counts() const;
   std::vector<std::pair<std::string, uint64_t>> losses() const;
@@ -64,12 +75,15 @@ class Session {
   enum class State { kIdle, kArmed, kRunning, kPaused, kStopped };
   void require(bool ok, const char* call) const;
   void refuse_in_child() const;
+  void start_counters();
+  void stop_counters() noexcept;
 
   SessionOptions x_options;
   State x_state = State::kIdle;
   int x_pid = 0;
   size_t x_table_bytes = 0;
   std::unique_ptr<Decoder> x_decoder;
+  std::shared_ptr<CounterStrategy> x_counters;
   SessionCounts x_final;
   bool x_current = false;  // holds the process-wide place
 };

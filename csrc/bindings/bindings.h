@@ -4,6 +4,11 @@
 
 namespace cuptiprof {
 
+class Session;
+
+void register_counters(pybind11::module_& m);
+void define_counters(pybind11::class_<Session>& session);
+void register_counters_plan(pybind11::module_& m);
 void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
 void register_region(pybind11::module_& m);

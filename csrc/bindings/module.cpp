@@ -5,6 +5,8 @@ PYBIND11_MODULE(_core, m) {
   m.doc() = "Native part of cuptiprof.";
   cuptiprof::register_errors(m);
   cuptiprof::register_cupti(m);
+  cuptiprof::register_counters_plan(m);
+  cuptiprof::register_counters(m);
   cuptiprof::register_region(m);
   cuptiprof::register_schema(m);
   cuptiprof::register_filter(m);

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "collect/regions.h"
 #include "cupti/api.h"
 #include "filter/kernel_filter.h"
@@ -57,22 +58,16 @@ py::dict tables_of(const std::shared_ptr<Store>& store) {
   return out;
 }
 
-// A kernel name is whatever the driver has: bytes that are not UTF-8 are kept visible rather than refused.
-py::object text_of(std::string_view s) {
-  return py::reinterpret_steal<py::object>(
-      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
-}
-
 py::list strings_of(Store& store) {
   py::list out(store.strings().size());
-  for (uint32_t i = 0; i < store.strings().size(); ++i) out[i] = text_of(store.strings().at(i));
+  for (uint32_t i = 0; i < store.strings().size(); ++i) out[i] = visible_text(store.strings().at(i));
   return out;
 }
 
 py::list kernel_names_of(Store& store) {
   py::list out;
   for (uint32_t i = 0; i < store.strings().size(); ++i)
-    if (store.is_kernel_name(i)) out.append(text_of(store.strings().at(i)));
+    if (store.is_kernel_name(i)) out.append(visible_text(store.strings().at(i)));
   return out;
 }
 
@@ -86,7 +81,8 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
                                       const std::string& keep, size_t budget, size_t buffer_size,
                                       size_t buffer_count, bool latency_timestamps, bool profiler_calls,
                                       const std::string& label, int drain_timeout_ms,
-                                      std::shared_ptr<KernelFilter> filter) {
+                                      std::shared_ptr<KernelFilter> filter,
+                                      std::optional<CounterOptions> counters) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
@@ -99,6 +95,7 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   o.label = label;
   o.drain_timeout_ms = drain_timeout_ms;
   o.filter = std::move(filter);
+  o.counters = std::move(counters);
   return std::make_unique<Session>(std::move(o));
 }
 
@@ -114,11 +111,12 @@ void register_session(py::module_& m) {
       .def_property_readonly("used_bytes", &Store::used_bytes);
 
   const auto nogil = py::call_guard<py::gil_scoped_release>();
-  py::class_<Session>(m, "Session", "One profiling session (cuptiprof.profile wraps it).")
-      .def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
+  py::class_<Session> session(m, "Session", "One profiling session (cuptiprof.profile wraps it).");
+  define_counters(session);
+  session.def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
            py::arg("budget"), py::arg("buffer_size") = 0, py::arg("buffer_count") = 0,
            py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false, py::arg("label") = "",
-           py::arg("drain_timeout_ms") = 1000, py::arg("filter") = nullptr)
+           py::arg("drain_timeout_ms") = 1000, py::arg("filter") = nullptr, py::arg("counters") = std::nullopt)
       .def("start", &Session::start, py::arg("armed") = false, nogil)
       .def("pause", &Session::pause, nogil)
       .def("resume", &Session::resume, nogil)

@@ -28,4 +28,10 @@ inline pybind11::str text(std::string_view s) {
   return pybind11::reinterpret_steal<pybind11::str>(out);
 }
 
+// A kernel name is whatever the driver has: bytes that are not UTF-8 are kept visible rather than refused.
+inline pybind11::str visible_text(std::string_view s) {
+  return pybind11::reinterpret_steal<pybind11::str>(
+      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
+}
+
 }  // namespace cuptiprof

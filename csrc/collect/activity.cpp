@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collect/decoder.h"
+#include "collect/live_regions.h"
 #include "collect/regions.h"
 #include "cupti/api.h"
 #include "cupti/call.h"
@@ -213,20 +214,24 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
   const bool launch = is_kernel_launch(cbid);
   if (entry) {
     note_context(call.context);
-    const TaskKey task = g_task_key.load(std::memory_order_relaxed);
+    const TaskKey key = g_task_key.load(std::memory_order_relaxed);
+    const uint64_t task = key ? key() : 0;
     slot->nodes_created = 0;
     if (launch)
       slot->launches.store(slot->launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (!slot->ring.push({now_ns(), task ? task() : 0, nullptr, call.correlationId, EventKind::kLaunch},
+    if (!slot->ring.push({now_ns(), task, nullptr, call.correlationId, EventKind::kLaunch},
                          slot->open_regions))
       count(g_region_overflow);
     if (slot->ring.pushed() >= slot->next_wake) {
       slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
       x_pool.wake();
     }
-  } else if (launch && slot->nodes_created != 0) {
+    if (launch && x_launch_observer.load(std::memory_order_relaxed)) launch_enters(*slot, cbid, call, task);
+  } else if (launch) {
+    if (slot->counted) launch_leaves(*slot, cbid, call);
     // The stream was being captured: the launch became a graph node and runs when the graph is launched.
-    slot->launches.store(slot->launches.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    if (slot->nodes_created != 0)
+      slot->launches.store(slot->launches.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   }
 }
 
@@ -238,7 +243,47 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
+    if (LaunchObserver* observer = x_launch_observer.load()) observer->context_ends(data.context);
   }
+}
+
+// `observing` is set before the observer is looked at and `observe` looks at it after taking the observer away:
+// one of the two sees the other.
+void Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
+                             uint64_t task) noexcept {
+  slot.observing.store(true);
+  LaunchObserver* observer = x_launch_observer.load();
+  if (observer && observer->wants(call.symbolName)) {
+    uint32_t path[OpenRegions::kMax];
+    const uint32_t depth =
+        g_open_regions_wanted.load(std::memory_order_relaxed) ? live_region_path(slot, task, path) : 0;
+    slot.counted = observer->entered(
+        {call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, false});
+    if (slot.counted) return;
+  }
+  slot.observing.store(false, std::memory_order_release);
+}
+
+void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
+  slot.counted = false;
+  if (LaunchObserver* observer = x_counting.load())
+    observer->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, slot.nodes_created != 0});
+  slot.observing.store(false, std::memory_order_release);
+}
+
+bool Activity::observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept {
+  x_launch_observer.store(nullptr);
+  set_region_observer(nullptr);
+  // Whoever is inside an observer now leaves it soon; a launch that hangs must not hang us.
+  const bool left = wait_for_observers(std::chrono::seconds(2));
+  const bool wanted = regions || regions_as_such;
+  if (wanted)
+    for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).open.clear();
+  g_open_regions_wanted.store(wanted);
+  x_counting.store(launches);
+  set_region_observer(regions_as_such);
+  x_launch_observer.store(launches);
+  return left;
 }
 
 void Activity::note_context(CUcontext context) noexcept {
@@ -249,6 +294,15 @@ void Activity::note_context(CUcontext context) noexcept {
     if (!known && c.compare_exchange_strong(known, context, std::memory_order_relaxed)) return;
     if (known == context) return;
   }
+}
+
+CUcontext Activity::current_context() const noexcept {
+  const Api* a = x_api.load(std::memory_order_acquire);
+  CUcontext current = nullptr;
+  if (a && a->cuCtxGetCurrent && a->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) return current;
+  for (const auto& c : x_contexts)
+    if (CUcontext known = c.load(std::memory_order_relaxed)) return known;
+  return nullptr;
 }
 
 void Activity::synchronize_contexts() noexcept {

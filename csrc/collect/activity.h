@@ -18,6 +18,7 @@
 
 #include "collect/buffer_pool.h"
 #include "collect/thread_slots.h"
+#include "cupti/observers.h"
 #include "store/losses.h"
 
 namespace cuptiprof {
@@ -45,6 +46,10 @@ class Activity {
   void disable() noexcept;
   void detach() noexcept;
 
+  // Who is told of launches and regions as they happen; null: nobody. `regions`: launches are told with their
+  // regions. False: a thread is still inside an old observer (its launch hangs), which must therefore live on.
+  bool observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept;
+
   // Waits for the GPU, flushes, and waits until every launch seen has its record, or none came for
   // `timeout_ms`.
   void complete(Decoder& decoder, int timeout_ms);
@@ -52,6 +57,8 @@ class Activity {
   // Kernel launches seen since attach, graph launches and captures not counted.
   uint64_t launches() const noexcept;
   uint64_t kernels_lost_in_pool() const noexcept { return x_kernels_lost.load(std::memory_order_relaxed); }
+  // The calling thread's context, else one that work was launched in; null: none yet.
+  CUcontext current_context() const noexcept;
   bool window_open() const noexcept { return x_enabled.load(std::memory_order_relaxed); }
 
  private:
@@ -62,6 +69,8 @@ class Activity {
   static void CUPTIAPI on_callback(void* user, CUpti_CallbackDomain, CUpti_CallbackId, const void* data);
 
   void on_driver_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
+  void launch_enters(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call, uint64_t task) noexcept;
+  void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
   void note_context(CUcontext context) noexcept;
   void set_callbacks(bool on);
@@ -74,6 +83,8 @@ class Activity {
       nullptr};  // what callbacks use; set as long as the process holds a subscription
   ActivityOptions x_options;
   CUpti_SubscriberHandle x_subscriber = nullptr;
+  std::atomic<LaunchObserver*> x_launch_observer{nullptr};
+  std::atomic<LaunchObserver*> x_counting{nullptr};  // the same, until those inside have left
   std::atomic<bool> x_attached{false};
   std::atomic<bool> x_enabled{false};
   BufferPool x_pool;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <limits>
 
 #include "base/clock.h"
@@ -79,27 +77,11 @@ void RegionTracker::drain(Store& store) {
   }
 }
 
-// Whether a thread that just appeared is one of torch's autograd threads.
-void RegionTracker::meet(uint32_t slot) {
-  ThreadState& t = x_threads[slot];
-  t.claims = thread_slot(slot).claims.load(std::memory_order_relaxed);
-  char path[64], name[32] = "";
-  std::snprintf(path, sizeof path, "/proc/self/task/%u/comm", thread_slot(slot).system_tid.load());
-  if (std::FILE* f = std::fopen(path, "r")) {
-    if (!std::fgets(name, sizeof name, f)) name[0] = '\0';
-    std::fclose(f);
-  }
-  t.is_worker = std::strncmp(name, "pt_autograd", 11) == 0;
-}
-
 void RegionTracker::apply(Store& store, uint32_t slot, const Event& e) {
-  if (x_threads[slot].claims != thread_slot(slot).claims.load(std::memory_order_relaxed)) [[unlikely]]
-    meet(slot);
   switch (e.kind) {
     case EventKind::kLaunch: {
       const OpenRegion* r = innermost(slot, e.task);
-      if (!r &&
-          (x_threads[slot].is_worker || !thread_slot(slot).ever_entered.load(std::memory_order_relaxed)))
+      if (!r && (is_worker(slot) || !thread_slot(slot).ever_entered.load(std::memory_order_relaxed)))
         r = inherited();
       const uint32_t tid = thread_slot(slot).tid.load(std::memory_order_relaxed);
       x_calls.put(e.id, {r ? r->node : 0, r ? r->instance : 0, tid});
@@ -128,8 +110,9 @@ const RegionTracker::OpenRegion* RegionTracker::innermost(uint32_t slot, uint64_
 
 const RegionTracker::OpenRegion* RegionTracker::inherited() const {
   if (x_threads_open != 1) return nullptr;
-  for (const ThreadState& t : x_threads) {
-    if (t.open == 0 || t.is_worker) continue;
+  for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
+    const ThreadState& t = x_threads[slot];
+    if (t.open == 0 || is_worker(slot)) continue;
     const Stack* only = nullptr;
     for (const auto& [task, stack] : t.stacks) {
       if (stack.empty()) continue;
@@ -143,7 +126,7 @@ const RegionTracker::OpenRegion* RegionTracker::inherited() const {
 
 void RegionTracker::enter(uint32_t slot, const Event& e) {
   const OpenRegion* parent = innermost(slot, e.task);
-  if (!parent && x_threads[slot].is_worker) parent = inherited();
+  if (!parent && is_worker(slot)) parent = inherited();
   OpenRegion r{};
   r.name = e.id;
   r.node = child_node(parent ? parent->node : 0, e.id);
@@ -155,7 +138,7 @@ void RegionTracker::enter(uint32_t slot, const Event& e) {
   r.metadata = e.metadata;
   ThreadState& t = x_threads[slot];
   t.stacks[e.task].push_back(r);
-  if (t.open++ == 0 && !t.is_worker) ++x_threads_open;
+  if (t.open++ == 0 && !is_worker(slot)) ++x_threads_open;
 }
 
 void RegionTracker::exit(Store& store, uint32_t slot, const Event& e) {
@@ -179,7 +162,7 @@ void RegionTracker::exit(Store& store, uint32_t slot, const Event& e) {
     break;
   }
   if (stack.empty() && found->first != 0) t.stacks.erase(found);
-  if (--t.open == 0 && !t.is_worker) --x_threads_open;
+  if (--t.open == 0 && !is_worker(slot)) --x_threads_open;
 }
 
 uint32_t RegionTracker::child_node(uint32_t parent, uint32_t name) {

@@ -59,8 +59,6 @@ class RegionTracker {
   struct ThreadState {
     std::unordered_map<uint64_t, Stack> stacks;  // by task; empty ones are erased, except the outermost (0)
     size_t open = 0;
-    uint32_t claims = 0;  // of the slot when is_worker was found out
-    bool is_worker = false;
     std::vector<Event> pending;  // taken from the ring, not applied yet
     size_t at = 0;
   };
@@ -70,7 +68,9 @@ class RegionTracker {
   void exit(Store& store, uint32_t slot, const Event& e);
   const OpenRegion* innermost(uint32_t slot, uint64_t task) const;
   const OpenRegion* inherited() const;
-  void meet(uint32_t slot);
+  static bool is_worker(uint32_t slot) {
+    return thread_slot(slot).is_worker.load(std::memory_order_relaxed);
+  }
   uint32_t intern_path(Store& store, uint32_t node);
   uint32_t child_node(uint32_t parent, uint32_t name);
   void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);

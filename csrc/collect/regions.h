@@ -31,6 +31,11 @@ std::string region_name(uint32_t id);
 // Wakes the decoder; async-signal-safe, never blocks.
 void wake_decoder() noexcept;
 
+// What an entry and an exit do beside their event while somebody wants to know of regions as they happen
+// (live_regions.h).
+void region_opened(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time) noexcept;
+void region_closes(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time) noexcept;
+
 // Takes ownership of metadata. False: not recorded (no session, or the ring is full, which is counted); then
 // the matching exit must not be recorded either.
 inline bool enter_region(uint32_t name, RegionMetadata* metadata, uint64_t task) noexcept {
@@ -39,8 +44,8 @@ inline bool enter_region(uint32_t name, RegionMetadata* metadata, uint64_t task)
     return false;
   }
   ThreadSlot* slot = this_thread_slot();
-  if (!slot ||
-      !slot->ring.push({now_ns(), task, metadata, name, EventKind::kEnter}, slot->open_regions + 1)) {
+  const int64_t time = now_ns();
+  if (!slot || !slot->ring.push({time, task, metadata, name, EventKind::kEnter}, slot->open_regions + 1)) {
     delete metadata;
     count(g_region_overflow);
     return false;
@@ -51,6 +56,7 @@ inline bool enter_region(uint32_t name, RegionMetadata* metadata, uint64_t task)
     slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
     wake_decoder();
   }
+  if (g_open_regions_wanted.load(std::memory_order_relaxed)) region_opened(*slot, name, task, time);
   return true;
 }
 
@@ -58,7 +64,9 @@ inline bool enter_region(uint32_t name, RegionMetadata* metadata, uint64_t task)
 inline void exit_region(uint32_t name, uint64_t task) noexcept {
   ThreadSlot* slot = this_thread_slot();
   if (!slot) return;
-  if (!slot->ring.push({now_ns(), task, nullptr, name, EventKind::kExit})) count(g_region_overflow);
+  const int64_t time = now_ns();
+  if (g_open_regions_wanted.load(std::memory_order_relaxed)) region_closes(*slot, name, task, time);
+  if (!slot->ring.push({time, task, nullptr, name, EventKind::kExit})) count(g_region_overflow);
   if (slot->open_regions > 0) --slot->open_regions;
 }
 

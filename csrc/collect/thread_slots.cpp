@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <mutex>
 
 #include "base/error.h"
@@ -29,6 +31,12 @@ void thread_ended(void* slot) {
 
 uint32_t own_tid() noexcept { return t_shown_tid ? t_shown_tid : static_cast<uint32_t>(syscall(SYS_gettid)); }
 
+// A thread that works for another one: torch names its autograd threads when they start.
+bool is_worker() noexcept {
+  char name[16] = "";
+  return prctl(PR_GET_NAME, name) == 0 && std::strncmp(name, "pt_autograd", 11) == 0;
+}
+
 ThreadSlot* claim() noexcept {
   if (!g_rings) return nullptr;
   for (uint32_t i = 0; i < kMaxThreads; ++i) {
@@ -40,6 +48,10 @@ ThreadSlot* claim() noexcept {
     slot.nodes_created = 0;
     slot.next_wake = slot.ring.pushed() + kRingEvents / 4;
     slot.ever_entered.store(false, std::memory_order_relaxed);
+    slot.is_worker.store(is_worker(), std::memory_order_relaxed);
+    slot.open.clear();
+    slot.counted = false;
+    slot.counted_regions = 0;
     slot.tid.store(own_tid(), std::memory_order_relaxed);
     slot.system_tid.store(static_cast<uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
     slot.claims.fetch_add(1, std::memory_order_relaxed);

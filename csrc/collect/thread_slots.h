@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/spsc_ring.h"
+#include "collect/open_regions.h"
 
 namespace cuptiprof {
 
@@ -41,6 +42,12 @@ struct ThreadSlot {
   // 0 free, 1 in use, 2 thread ended (the decoder empties the ring, then frees the slot)
   std::atomic<uint32_t> state{0};
   std::atomic<bool> ever_entered{false};  // opened a region itself in this session
+  std::atomic<bool> is_worker{false};     // one of torch's autograd threads (by name)
+  OpenRegions open;
+  // While counters are armed.
+  bool counted = false;                // the running launch is counted: its exit must be told
+  uint32_t counted_regions = 0;        // bit i: entry i of `open` is counted
+  std::atomic<bool> observing{false};  // inside an observer: it must not go away
 };
 
 inline constexpr uint32_t kRingEvents = 32768;  // 1 MiB a thread, touched as far as used

@@ -2,6 +2,8 @@
 #include "activity.h"
 #include "buffers.h"
 #include "callbacks.h"
+#include "counter_model.h"
+#include "counters.h"
 #include "faults.h"
 #include "graphs.h"
 #include "machine.h"
@@ -11,7 +13,9 @@ using namespace sim;
 SIM_EXPORT int cuptisim_reset(const cuptisim_config* config) {
   if (!config || config->size != sizeof(cuptisim_config) || !chip_named(config->chip))
     return CUDA_ERROR_INVALID_VALUE;
-  if (subscribed() || activity_in_use()) return CUDA_ERROR_ALREADY_MAPPED;
+  if (subscribed() || activity_in_use() || counters_started()) return CUDA_ERROR_ALREADY_MAPPED;
+  drop_profilers();
+  clear_given_counters();
   clear_faults();
   discard_buffers();
   reset_activity_settings();
@@ -27,7 +31,7 @@ SIM_EXPORT void cuptisim_advance(uint64_t at) { Machine::get().advance(at); }
 SIM_EXPORT void cuptisim_set_thread(uint32_t tid) { set_this_thread_id(tid); }
 
 SIM_EXPORT int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c) {
-  if (fault < CUPTISIM_FAULT_FAIL_CALL || fault > CUPTISIM_FAULT_SLOW_WORKER) return CUDA_ERROR_INVALID_VALUE;
+  if (fault < CUPTISIM_FAULT_FAIL_CALL || fault > CUPTISIM_FAULT_DROP_RANGES) return CUDA_ERROR_INVALID_VALUE;
   inject(fault, name, a, b, c);
   return CUDA_SUCCESS;
 }
@@ -49,4 +53,12 @@ SIM_EXPORT void cuptisim_get_truth(cuptisim_truth* out) {
   out->buffers_requested = t.buffers_requested;
   out->buffers_completed = t.buffers_completed;
   out->callbacks = t.callbacks;
+  out->kernels_replayed = t.kernels_replayed;
+  out->bytes_saved = t.bytes_saved;
+  out->bytes_restored = t.bytes_restored;
+  out->ranges_collected = t.ranges_collected;
+  out->ranges_dropped = t.ranges_dropped;
+  out->counter_configs = t.counter_configs;
+  out->samples_produced = t.samples_produced;
+  out->samples_lost = t.samples_lost;
 }

@@ -47,6 +47,8 @@ enum cuptisim_op_flags {
   CUPTISIM_ASYNC = 4,       // copies and sets: asynchronous
   CUPTISIM_NO_API = 8,      // GPU work without a visible API call (a record whose launch was not traced)
   CUPTISIM_NO_RECORD = 16,  // scripted loss: the API call happens, the activity record never comes
+  CUPTISIM_COMMUNICATES =
+      32,  // kernel that waits for another GPU's (as if its name held "nccl"): it cannot be replayed
 };
 
 // One CUDA call. Zero means "default" everywhere: next correlation ID, calling thread, device 0, its primary
@@ -121,6 +123,11 @@ enum cuptisim_fault {
   CUPTISIM_FAULT_OTHER_SUBSCRIBER = 6,  // name: who holds CUPTI
   CUPTISIM_FAULT_NO_PRIVILEGES = 7,     // a: 1 on, 0 off: calls that need privileges return 35
   CUPTISIM_FAULT_SLOW_WORKER = 8,       // a: the delivering thread waits a ns before each completed buffer
+  CUPTISIM_FAULT_COUNTERS_BUSY = 9,     // a: 1 on, 0 off: another process holds the counters (26)
+  CUPTISIM_FAULT_NO_COUNTERS =
+      10,  // a: why this machine gives no counters: 33 vGPU, 40 hypervisor, 41 confidential computing, 43 MIG
+  CUPTISIM_FAULT_MISSING_METRIC = 11,  // name: base metric that the chip shall lack
+  CUPTISIM_FAULT_DROP_RANGES = 12,     // a: every a-th range is lost
 };
 int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);
 void cuptisim_clear_faults(void);
@@ -138,8 +145,26 @@ typedef struct cuptisim_truth {
   uint64_t kernel_records_dropped;
   uint64_t buffers_requested, buffers_completed;
   uint64_t callbacks;  // subscriber callbacks made
+  // Counters. `kernels` counts what the program launched; executions beyond the first are here.
+  uint64_t kernels_replayed;
+  uint64_t bytes_saved, bytes_restored;  // memory kept around replays
+  uint64_t ranges_collected;             // a range in one pass is one
+  uint64_t ranges_dropped;
+  uint64_t counter_configs;  // configurations loaded into the hardware
+  uint64_t samples_produced;
+  uint64_t samples_lost;
 } cuptisim_truth;
 void cuptisim_get_truth(cuptisim_truth* out);
+
+// Hardware counters. Each kernel has exact values: a fixed function of its name, grid, block, registers, shared
+// memory, duration and the chip, or what is given here: the sum over the whole GPU of a base metric of type
+// counter ("sm__inst_executed") for one execution. What follows from it (hits of lookups) follows it too.
+// kernel_name null: every kernel that has none of its own. Refused: ratios, throughputs, and what only time
+// decides (elapsed cycles, gpu__time_duration). cuptisim_reset forgets them.
+int cuptisim_set_counter(const char* kernel_name, const char* base_metric, double sum);
+void cuptisim_clear_counters(void);
+// The true value of a metric by its full name for one execution of this kernel alone.
+int cuptisim_true_metric(const cuptisim_op* op, const char* metric, double* value);
 
 #ifdef __cplusplus
 }

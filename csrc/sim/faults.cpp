@@ -1,6 +1,7 @@
 #include "faults.h"
 
 #include <cstring>
+#include <initializer_list>
 #include <mutex>
 #include <vector>
 
@@ -52,19 +53,39 @@ std::shared_ptr<const Fault> strikes(int kind) {
   return nullptr;
 }
 
-CUptiResult failure(const char* function) {
-  const bool subscribe =
-      std::strcmp(function, "cuptiSubscribe") == 0 || std::strcmp(function, "cuptiSubscribe_v2") == 0;
+bool missing_metric(const std::string& base) {
   const std::lock_guard lock(g_mutex);
+  for (const auto& f : faults())
+    if (f->kind == CUPTISIM_FAULT_MISSING_METRIC && f->name == base) return true;
+  return false;
+}
+
+CUptiResult failure(const char* function) {
+  const auto is_one_of = [function](std::initializer_list<const char*> names) {
+    for (const char* n : names)
+      if (std::strcmp(function, n) == 0) return true;
+    return false;
+  };
+  const bool counters =
+      is_one_of({"cuptiRangeProfilerEnable", "cuptiPmSamplingEnable", "cuptiProfilerGetCounterAvailability",
+                 "cuptiPmSamplingGetCounterAvailability"});
+  const bool privileged =
+      counters || is_one_of({"cuptiSubscribe", "cuptiSubscribe_v2", "cuptiActivityEnable"});
+  const std::lock_guard lock(g_mutex);
+  // Newest setting of a switch wins, so that a: 0 takes a: 1 back.
+  const auto setting = [](int kind) {
+    uint64_t a = 0;
+    for (const auto& f : faults())
+      if (f->kind == kind) a = f->a;
+    return a;
+  };
   for (const auto& f : faults()) {
-    // Newest setting of the switch wins, so that a: 0 takes a: 1 back.
-    if (f->kind == CUPTISIM_FAULT_NO_PRIVILEGES) {
-      bool on = false;
-      for (const auto& g : faults())
-        if (g->kind == f->kind) on = g->a != 0;
-      if (on && (subscribe || std::strcmp(function, "cuptiActivityEnable") == 0))
-        return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
-    }
+    if (privileged && f->kind == CUPTISIM_FAULT_NO_PRIVILEGES && setting(f->kind))
+      return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+    if (counters && f->kind == CUPTISIM_FAULT_COUNTERS_BUSY && setting(f->kind))
+      return CUPTI_ERROR_HARDWARE_BUSY;
+    if (counters && f->kind == CUPTISIM_FAULT_NO_COUNTERS && setting(f->kind))
+      return static_cast<CUptiResult>(setting(f->kind));
     if (f->kind == CUPTISIM_FAULT_OTHER_SUBSCRIBER && std::strcmp(function, "cuptiSubscribe") == 0)
       return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     if (f->kind != CUPTISIM_FAULT_FAIL_CALL || f->name != function) continue;

@@ -26,6 +26,8 @@ void clear_faults();
 std::shared_ptr<const Fault> fault(int kind);
 // The fault of this kind if it strikes now: every a-th time.
 std::shared_ptr<const Fault> strikes(int kind);
+// The chip shall lack this base metric.
+bool missing_metric(const std::string& base);
 // The code a CUPTI function must return now, or CUPTI_SUCCESS.
 CUptiResult failure(const char* function);
 

@@ -8,6 +8,7 @@
 
 #include "activity.h"
 #include "callbacks.h"
+#include "counters.h"
 #include "faults.h"
 #include "names.h"
 
@@ -178,26 +179,38 @@ uint32_t instantiate_graph(const Call& c) {
   return CUDA_SUCCESS;
 }
 
-Placed run_work(Work w, bool record) {
+uint32_t run_work(Work w, bool record, Placed& at) {
   Machine& m = Machine::get();
   auto& context = const_cast<Context&>(w.context);
   Stream& stream = m.stream(&context, w.stream);
-  if (w.op.flags & CUPTISIM_GPU_TIMES) {
+  const bool given_times = w.op.flags & CUPTISIM_GPU_TIMES;
+  const bool counted = w.op.kind == CUPTISIM_OP_KERNEL && counting();
+  const uint64_t duration = given_times        ? w.op.gpu_end - w.op.gpu_start
+                            : w.op.duration_ns ? w.op.duration_ns
+                                               : 1000;
+  if (given_times) {
     m.occupy(&context, stream, w.op.gpu_end);
     w.at = {w.op.gpu_start, w.op.gpu_end};
-  } else {
+  }
+  if (const auto run = counted ? run_counted(w, stream, duration) : std::nullopt) {
+    w.at = run->at;
+    if (run->result != CUDA_SUCCESS) return run->result;
+  } else if (!given_times) {
     const bool serialise =
         w.op.kind == CUPTISIM_OP_KERNEL && kind_enabled(CUPTI_ACTIVITY_KIND_KERNEL, w.context);
-    const uint64_t duration = w.op.duration_ns ? w.op.duration_ns : 1000;
     w.at.start = m.schedule(&context, stream, w.call_time + m.launch_latency(), duration, serialise);
     w.at.end = w.at.start + duration;
+    if (counted) count_kernel(w);
+  } else if (counted) {
+    count_kernel(w);
   }
   auto& count = w.op.kind == CUPTISIM_OP_KERNEL   ? m.truth.kernels
                 : w.op.kind == CUPTISIM_OP_MEMSET ? m.truth.memsets
                                                   : m.truth.memcpys;
   count.fetch_add(1, std::memory_order_relaxed);
   if (record) emit_work_record(w);
-  return w.at;
+  at = w.at;
+  return CUDA_SUCCESS;
 }
 
 uint32_t launch_graph(const Call& c) {
@@ -205,15 +218,19 @@ uint32_t launch_graph(const Call& c) {
   {
     const std::lock_guard lock(graphs().mutex);
     const auto at = graphs().by_id.find(c.op.graph_id);
-    if (at == graphs().by_id.end() || !at->second->executable) return CUDA_ERROR_INVALID_VALUE;
+    if (at == graphs().by_id.end() || !at->second->executable)
+      // A recorded call: its nodes come one by one, with their own times.
+      return c.op.flags & CUPTISIM_API_TIMES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     executable = at->second->executable;
   }
   // One record for the whole launch, none for its nodes; or one for each node.
   const bool whole = kind_enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, *c.context);
   Placed span{0, 0};
   for (const auto& node : executable->nodes) {
-    const Placed at = run_work(
-        {node->op, *c.context, c.stream, c.correlation, c.begin, node->id, c.op.graph_id, {}}, !whole);
+    Placed at{};
+    const uint32_t rc = run_work(
+        {node->op, *c.context, c.stream, c.correlation, c.begin, node->id, c.op.graph_id, {}}, !whole, at);
+    if (rc != CUDA_SUCCESS) return rc;
     span.start = span.end == 0 ? at.start : std::min(span.start, at.start);
     span.end = std::max(span.end, at.end);
   }

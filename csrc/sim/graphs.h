@@ -23,7 +23,7 @@ CUgraphExec executable_handle(uint32_t id);
 bool graph_exists(uint32_t id);
 void clear_graphs();
 
-// Runs a piece of work: places it, counts it, writes its record if `record`.
-Placed run_work(Work work, bool record);
+// Runs a piece of work: places it, counts it, writes its record if `record`. Returns a CUresult.
+uint32_t run_work(Work work, bool record, Placed& at);
 
 }  // namespace sim

@@ -53,6 +53,8 @@ void Machine::reset(const cuptisim_config& c) {
   truth.api_calls = truth.kernels = truth.memcpys = truth.memsets = truth.records_written = 0;
   truth.kernel_records_written = truth.records_dropped = truth.kernel_records_dropped = 0;
   truth.buffers_requested = truth.buffers_completed = truth.callbacks = 0;
+  truth.kernels_replayed = truth.bytes_saved = truth.bytes_restored = truth.ranges_collected = 0;
+  truth.ranges_dropped = truth.counter_configs = truth.samples_produced = truth.samples_lost = 0;
 }
 
 uint64_t Machine::now() const {

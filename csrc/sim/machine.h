@@ -86,7 +86,8 @@ class Machine {
   struct {
     std::atomic<uint64_t> api_calls{0}, kernels{0}, memcpys{0}, memsets{0}, records_written{0},
         kernel_records_written{0}, records_dropped{0}, kernel_records_dropped{0}, buffers_requested{0},
-        buffers_completed{0}, callbacks{0};
+        buffers_completed{0}, callbacks{0}, kernels_replayed{0}, bytes_saved{0}, bytes_restored{0},
+        ranges_collected{0}, ranges_dropped{0}, counter_configs{0}, samples_produced{0}, samples_lost{0};
   } truth;
   std::atomic<uint64_t> seed{1};
 

@@ -43,8 +43,10 @@ uint32_t work(const Call& c) {
     return CUDA_SUCCESS;
   }
   const uint32_t graph = op.graph_node_id ? op.graph_id : 0;
-  const Placed at =
-      run_work({op, *c.context, c.stream, c.correlation, c.begin, op.graph_node_id, graph, {}}, true);
+  Placed at{};
+  const uint32_t rc =
+      run_work({op, *c.context, c.stream, c.correlation, c.begin, op.graph_node_id, graph, {}}, true, at);
+  if (rc != CUDA_SUCCESS) return rc;
   const bool waits = op.kind != CUPTISIM_OP_KERNEL && !(op.flags & (CUPTISIM_ASYNC | CUPTISIM_API_TIMES));
   if (waits) m.wait_until(at.end);
   return CUDA_SUCCESS;

@@ -51,6 +51,7 @@ class Flag(enum.IntFlag):
     ASYNC = 4
     NO_API = 8
     NO_RECORD = 16
+    COMMUNICATES = 32
 
 
 class Fault(enum.IntEnum):
@@ -64,6 +65,10 @@ class Fault(enum.IntEnum):
     OTHER_SUBSCRIBER = 6
     NO_PRIVILEGES = 7
     SLOW_WORKER = 8
+    COUNTERS_BUSY = 9
+    NO_COUNTERS = 10
+    MISSING_METRIC = 11
+    DROP_RANGES = 12
 
 
 class _OpStruct(ctypes.Structure):
@@ -125,6 +130,14 @@ class _Truth(ctypes.Structure):
                 "buffers_requested",
                 "buffers_completed",
                 "callbacks",
+                "kernels_replayed",
+                "bytes_saved",
+                "bytes_restored",
+                "ranges_collected",
+                "ranges_dropped",
+                "counter_configs",
+                "samples_produced",
+                "samples_lost",
             )
         ],
     ]
@@ -174,6 +187,8 @@ def _library() -> ctypes.CDLL:
     number = ctypes.c_uint64
     lib.cuptisim_inject.argtypes = [ctypes.c_int, ctypes.c_char_p, number, number, number]
     lib.cuptisim_get_truth.argtypes = [ctypes.POINTER(_Truth)]
+    lib.cuptisim_set_counter.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_double]
+    lib.cuptisim_true_metric.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_double)]
     return lib
 
 
@@ -310,3 +325,35 @@ class SimDevice:
         truth = _Truth(ctypes.sizeof(_Truth))
         self._lib.cuptisim_get_truth(ctypes.byref(truth))
         return {f[0]: int(getattr(truth, f[0])) for f in _Truth._fields_ if f[0] != "size"}
+
+    def set_counter(self, base_metric: str, total: float, kernel: str | None = None) -> None:
+        """Give a counter's sum over the whole GPU for one execution of `kernel` (mangled name; None: of every kernel).
+
+        Counters that follow from it (hits of lookups) follow it. :meth:`reset` forgets it.
+
+        Raises:
+            DeviceError: not a base metric of type counter, or one that only time decides.
+        """
+        name = None if kernel is None else kernel.encode("utf-8", "surrogateescape")
+        if self._lib.cuptisim_set_counter(name, base_metric.encode(), total) != 0:
+            raise DeviceError(f"the simulated device cannot be given {base_metric!r}")
+
+    def clear_counters(self) -> None:
+        """Forget what :meth:`set_counter` gave."""
+        self._lib.cuptisim_clear_counters()
+
+    def true_metric(self, metric: str, ops: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """True values of a metric (full name), one for one execution of each kernel in `ops` (:data:`OP_DTYPE`).
+
+        Raises:
+            DeviceError: the chip has no such metric.
+        """
+        ops = np.ascontiguousarray(ops, dtype=OP_DTYPE).reshape(-1)
+        values = np.empty(len(ops))
+        value, name = ctypes.c_double(), metric.encode()
+        for i in range(len(ops)):
+            address = ops.ctypes.data + i * OP_DTYPE.itemsize
+            if self._lib.cuptisim_true_metric(address, name, ctypes.byref(value)) != 0:
+                raise DeviceError(f"the simulated device has no metric {metric!r}")
+            values[i] = value.value
+        return values

@@ -19,8 +19,9 @@ ALLOWED = {
     "store": {"base", "store"},
     "filter": {"base", "filter"},
     "collect": {"base", "cupti", "store", "filter", "collect"},
-    "session": {"base", "cupti", "store", "filter", "collect", "session"},
-    "bindings": {"base", "cupti", "store", "filter", "collect", "session", "bindings"},
+    "counters": {"base", "cupti", "store", "filter", "counters"},
+    "session": {"base", "cupti", "store", "filter", "collect", "counters", "session"},
+    "bindings": {"base", "cupti", "store", "filter", "collect", "counters", "session", "bindings"},
     "sim": set(),
 }
 
@@ -40,7 +41,7 @@ def test_includes_go_one_way(path: Path) -> None:
             assert target in ALLOWED[layer(path)], f"{path} includes {include}"
     if layer(path) != "bindings":
         assert "pybind11" not in text and "<Python.h>" not in text
-    if layer(path) not in ("cupti", "collect", "sim", "bindings", "session"):
+    if layer(path) not in ("cupti", "collect", "counters", "sim", "bindings", "session"):
         assert "<cupti" not in text and "<cuda.h>" not in text
 
 

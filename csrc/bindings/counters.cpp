@@ -1,0 +1,155 @@
+// Collecting counters, for Python: what to collect, and the rows that came.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include "bindings/bindings.h"
+#include "bindings/text.h"
+#include "counters/counter_strategy.h"
+#include "counters/range_profiler.h"
+#include "filter/kernel_filter.h"
+#include "session.h"
+
+namespace py = pybind11;
+
+namespace cuptiprof {
+namespace {
+
+Strategy strategy_of(const std::string& name) {
+  if (name == "replay") return Strategy::kReplay;
+  if (name == "iterate") return Strategy::kIterate;
+  if (name == "range") return Strategy::kRange;
+  if (name == "sample") return Strategy::kSample;
+  throw py::value_error("strategy must be replay, iterate, range or sample, not " + name);
+}
+
+CounterOptions make_options(const std::string& strategy, std::string chip, std::vector<PassGroup> groups,
+                            std::shared_ptr<KernelFilter> filter, bool communicating, size_t row_bytes, int levels,
+                            uint64_t interval, bool interval_in_cycles, bool keep_latest, uint64_t hardware_buffer,
+                            std::vector<uint32_t> devices) {
+  if (groups.empty()) throw py::value_error("no pass group");
+  CounterOptions o;
+  o.strategy = strategy_of(strategy);
+  o.chip = std::move(chip);
+  o.groups = std::move(groups);
+  o.selector.filter = std::move(filter);
+  o.selector.communicating = communicating;
+  o.row_bytes = row_bytes;
+  o.levels = static_cast<uint16_t>(levels);
+  o.interval = interval;
+  o.interval_in_cycles = interval_in_cycles;
+  o.keep_latest = keep_latest;
+  o.hardware_buffer = hardware_buffer;
+  o.devices = std::move(devices);
+  return o;
+}
+
+template <class T, class Get>
+py::array_t<T> column(const std::vector<CounterRow>& rows, Get get) {
+  py::array_t<T> out(static_cast<py::ssize_t>(rows.size()));
+  T* at = out.mutable_data();
+  for (size_t i = 0; i < rows.size(); ++i) at[i] = static_cast<T>(get(rows[i]));
+  return out;
+}
+
+template <class T>
+py::array_t<T> array_of(const std::vector<T>& values) {
+  return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+py::object take_rows(Session& session) {
+  std::optional<CounterRows::Taken> taken;
+  {
+    py::gil_scoped_release nogil;
+    taken = session.take_counters();
+  }
+  if (!taken) return py::none();
+  const auto& rows = taken->rows;
+  py::dict d;
+#define CP_FIELD(field, type) d[#field] = column<type>(rows, [](const CounterRow& r) { return r.field; })
+  CP_FIELD(start, int64_t);
+  CP_FIELD(end, int64_t);
+  CP_FIELD(name, uint32_t);
+  CP_FIELD(region, uint32_t);
+  CP_FIELD(correlation, uint32_t);
+  CP_FIELD(thread, uint32_t);
+  CP_FIELD(device, uint32_t);
+  CP_FIELD(context, uint32_t);
+  CP_FIELD(stream, uint32_t);
+  CP_FIELD(sequence, uint32_t);
+  CP_FIELD(group, uint16_t);
+  CP_FIELD(passes, uint16_t);
+  CP_FIELD(kind, uint8_t);
+#undef CP_FIELD
+  constexpr const char* kAxes[] = {"x", "y", "z"};
+  for (size_t axis = 0; axis < 3; ++axis) {
+    d[py::str(std::string("grid_") + kAxes[axis])] =
+        column<int32_t>(rows, [axis](const CounterRow& r) { return r.grid[axis]; });
+    d[py::str(std::string("block_") + kAxes[axis])] =
+        column<int32_t>(rows, [axis](const CounterRow& r) { return r.block[axis]; });
+  }
+  d["values"] = array_of(taken->values);
+  d["offsets"] = array_of(taken->offsets);
+  return d;
+}
+
+py::dict counts_of(const Session& session) {
+  py::dict d;
+  CounterStrategy* strategy = session.counters();
+  if (!strategy) return d;
+  const CounterEvents& e = strategy->events();
+#define CP_EVENT(name, doc) d[#name] = e.name.load();
+  CP_COUNTER_EVENTS(CP_EVENT)
+#undef CP_EVENT
+  d["error"] = e.error.load();
+  const char* call = e.error_call.load();
+  d["error_call"] = call ? call : "";
+  d["names_judged"] = strategy->selector().names_judged();
+  d["communicating"] = strategy->selector().communicating_left_out();
+  d["selected"] = strategy->selector().selected();
+  return d;
+}
+
+}  // namespace
+
+void define_counters(py::class_<Session>& session) {
+  const auto nogil = py::call_guard<py::gil_scoped_release>();
+  session
+      .def("step_counters", &Session::step_counters, nogil, "A training step ended: the next pass group is on.")
+      .def("next_pass", &Session::next_pass, nogil,
+           "The repeated work was run once: True while it must run again. Raises SessionError.")
+      .def("take_counters", &take_rows,
+           "{column: array} of what was measured since the last call, with `values`, and where each row's begin in "
+           "`offsets`; None without counters")
+      .def("counter_counts", &counts_of, "What was selected, and what of it was not measured, by reason.")
+      .def(
+          "counter_text",
+          [](const Session& s, uint32_t id) {
+            return s.counters() ? visible_text(s.counters()->selector().text(id)) : py::str("");
+          },
+          py::arg("id"), "Text of a name or region ID of the rows.");
+}
+
+void register_counters(py::module_& m) {
+  py::class_<CounterOptions>(m, "CounterOptions", "What a session counts and how.")
+      .def(py::init(&make_options), py::kw_only(), py::arg("strategy"), py::arg("chip"), py::arg("groups"),
+           py::arg("filter") = nullptr, py::arg("communicating") = false, py::arg("row_bytes") = 32u << 20,
+           py::arg("levels") = 1, py::arg("interval") = 100'000, py::arg("interval_in_cycles") = false,
+           py::arg("keep_latest") = true, py::arg("hardware_buffer") = 64u << 20,
+           py::arg("devices") = std::vector<uint32_t>{0});
+  m.def(
+      "chip_name",
+      [](std::shared_ptr<Api> api, size_t device) {
+        py::gil_scoped_release nogil;
+        if (api->cuInit) api->cuInit(0);
+        initialize_profiler(*api);
+        return chip_name(*api, device);
+      },
+      py::arg("library"), py::arg("device") = 0, "CUPTI's name of a device's chip, \"GH100\". Raises CuptiError.");
+  py::list events;
+#define CP_EVENT(name, doc) events.append(py::make_tuple(#name, doc));
+  CP_COUNTER_EVENTS(CP_EVENT)
+#undef CP_EVENT
+  m.attr("COUNTER_EVENTS") = events;
+}
+
+}  // namespace cuptiprof

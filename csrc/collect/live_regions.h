@@ -1,0 +1,21 @@
+// Regions as they happen, for counters: the path a launch is under, and entries and exits told to an observer.
+#pragma once
+#include <chrono>
+#include <cstdint>
+
+#include "collect/thread_slots.h"
+#include "cupti/observers.h"
+
+namespace cuptiprof {
+
+// Names of the regions a launch on this thread and task belongs to, outermost first, by the rule of RegionTracker: the
+// thread's own, else, for a thread that works for another, those of the only other thread that has any. `out` has room
+// for OpenRegions::kMax. Returns how many.
+uint32_t live_region_path(const ThreadSlot& slot, uint64_t task, uint32_t* out) noexcept;
+
+void set_region_observer(RegionObserver* observer) noexcept;
+
+// Until no thread is inside an observer, at most `patience`. False: one still is.
+bool wait_for_observers(std::chrono::milliseconds patience) noexcept;
+
+}  // namespace cuptiprof

@@ -1,0 +1,38 @@
+#include "counters/counter_strategy.h"
+
+#include "counters/kernel_counters.h"
+#include "counters/pm_sampler.h"
+#include "counters/region_counters.h"
+
+namespace cuptiprof {
+namespace {
+
+std::vector<uint32_t> sizes_of(const std::vector<PassGroup>& groups) {
+  std::vector<uint32_t> sizes;
+  for (const PassGroup& g : groups) sizes.push_back(static_cast<uint32_t>(g.metrics.size()));
+  return sizes;
+}
+
+}  // namespace
+
+CounterStrategy::CounterStrategy(std::shared_ptr<const Api> api, CounterOptions options)
+    : x_api(std::move(api)),
+      x_options(std::move(options)),
+      x_rows(sizes_of(x_options.groups), x_options.row_bytes),
+      x_selector(x_api, x_options.selector) {}
+
+std::unique_ptr<CounterStrategy> make_strategy(std::shared_ptr<const Api> api, CounterOptions options) {
+  initialize_profiler(*api);
+  switch (options.strategy) {
+    case Strategy::kReplay:
+    case Strategy::kIterate:
+      return std::make_unique<KernelCounters>(std::move(api), std::move(options));
+    case Strategy::kRange:
+      return std::make_unique<RegionCounters>(std::move(api), std::move(options));
+    case Strategy::kSample:
+      return std::make_unique<PmSampler>(std::move(api), std::move(options));
+  }
+  return nullptr;
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,74 @@
+// Counters of selected kernel launches: strategies replay and iterate.
+//
+// replay, several passes: the range profiler runs from the entry of the launch to its exit in kernel replay mode; CUPTI
+// saves memory and runs the kernel once per pass. One pass, and iterate: the launch is a user range, nothing is replayed,
+// nothing saved. Launches that are not selected see neither.
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "counters/counter_strategy.h"
+#include "counters/range_batch.h"
+#include "counters/range_profiler.h"
+#include "counters/turn.h"
+
+namespace cuptiprof {
+
+class KernelCounters final : public CounterStrategy, public LaunchObserver {
+ public:
+  KernelCounters(std::shared_ptr<const Api> api, CounterOptions options);
+  ~KernelCounters() override;
+
+  void pause() noexcept override;
+  void resume() noexcept override { x_on.store(true); }
+  void step() noexcept override;
+  void finish() noexcept override;
+  void complete() noexcept override;
+  LaunchObserver* launch_observer() noexcept override { return this; }
+
+  bool wants(const char* symbol) noexcept override {
+    return x_on.load(std::memory_order_relaxed) && x_selector.wants(symbol);
+  }
+  bool entered(const LaunchEvent& launch) noexcept override;
+  void left(const LaunchEvent& launch) noexcept override;
+  void context_ends(CUcontext context) noexcept override;
+
+ private:
+  struct PerContext {
+    CUcontext context = nullptr;
+    uint32_t uid = 0;
+    std::unique_ptr<RangeProfiler> replay;  // of replay with several passes
+    std::unique_ptr<RangeBatch> batch;      // of everything else
+    size_t replayed = 0;                    // ranges in the image
+    CounterRow row;                         // of the running launch
+    int refused = 0;                        // CUPTI's code when it refused this context
+  };
+  using KernelKey = std::array<uint64_t, 3>;
+  struct KeyHash {
+    size_t operator()(const KernelKey& k) const noexcept {
+      return (k[0] * 0x9e3779b97f4a7c15ull ^ k[1]) * 0xbf58476d1ce4e5b9ull ^ k[2];
+    }
+  };
+
+  PerContext* context_of(CUcontext context, uint32_t uid) noexcept;
+  uint16_t group_for(const SelectedLaunch& launch) noexcept;
+  bool begin_replay(PerContext& c) noexcept;
+  void end_replay(PerContext& c, bool captured) noexcept;
+  void finish_batches() noexcept;
+  bool is_capturing(CUstream stream) const noexcept;
+
+  const MetricHost x_host;
+  std::vector<RangeConfig> x_configs;
+  const bool x_direct;  // no replay
+  std::atomic<bool> x_on{true};
+  Turn x_turn;  // guards what follows
+  std::vector<PerContext> x_contexts;
+  PerContext* x_current = nullptr;
+  uint16_t x_group = 0;      // of the running step
+  bool x_by_step = false;    // step() was called
+  std::unordered_map<KernelKey, std::vector<uint32_t>, KeyHash> x_seen;  // occurrences measured, by group
+  std::vector<double> x_values;
+};
+
+}  // namespace cuptiprof

@@ -1,0 +1,67 @@
+// What CUPTI knows of a chip's metrics, and the value of a metric in a counter-data image. Needs no GPU.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cupti/api.h"
+
+namespace cuptiprof {
+
+enum class ProfilerType { kRange, kSampling };
+
+struct MetricProperties {
+  std::string description, hw_unit, dim_unit;
+  CUpti_MetricType type;
+};
+
+// What one call of ConfigAddMetrics gave.
+struct ConfigImage {
+  CUptiResult rc = CUPTI_SUCCESS;  // of the call; the rest is empty when it failed
+  std::vector<uint8_t> image;
+  uint32_t passes = 0;
+};
+
+// Exact names of the chips that the library knows. Throws Error.
+std::vector<std::string> metric_chips(const Api& api);
+
+// A CUpti_Profiler_Host_Object. One thread at a time.
+class MetricHost {
+ public:
+  // `availability`: counter availability of the device, where there is one: what is not available is then no
+  // metric. Throws Error: kMetric for an unknown chip, kDevice where the library cannot plan.
+  MetricHost(std::shared_ptr<const Api> api, std::string chip, ProfilerType type,
+             std::span<const uint8_t> availability = {});
+  ~MetricHost();
+  MetricHost(const MetricHost&) = delete;
+  MetricHost& operator=(const MetricHost&) = delete;
+
+  // Names without a roll-up.
+  std::vector<std::string> base_metrics(CUpti_MetricType type) const;
+  // Suffixes (".avg", ".sum.per_second", ...) that `name`, with or without one, can have; empty: no such
+  // metric.
+  std::vector<std::string> sub_metrics(const std::string& name) const;
+  // nullopt: no such metric on this chip, or none that this profiler type can collect.
+  std::optional<MetricProperties> properties(const std::string& name) const;
+
+  // Configuration that collects these metrics together. A host object takes part in one configuration only,
+  // and a failed one leaves it unusable, so this is the last call on it.
+  ConfigImage configure(std::span<const std::string> metrics) &&;
+
+  // values[i] of names[i] in range `range` of a counter-data image; a value the image lacks is NaN. The image
+  // must come from CUPTI: the library does not check it, and a damaged one can crash it. Throws Error when
+  // nothing can be had, and when `values` is shorter than `names`.
+  void evaluate(std::span<const uint8_t> image, size_t range, std::span<const char* const> names,
+                std::span<double> values) const;
+
+ private:
+  const std::shared_ptr<const Api> x_api;
+  const std::string x_chip;
+  const std::vector<uint8_t> x_availability;  // CUPTI keeps a pointer to it
+  CUpti_Profiler_Host_Object* x_host = nullptr;
+};
+
+}  // namespace cuptiprof

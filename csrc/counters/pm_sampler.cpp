@@ -1,0 +1,237 @@
+#include "counters/pm_sampler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cupti/call.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr uint32_t kImageSamples = 4096;
+constexpr auto kDecodeEvery = std::chrono::milliseconds(5);
+
+}  // namespace
+
+PmSampler::PmSampler(std::shared_ptr<const Api> api, CounterOptions options)
+    : CounterStrategy(std::move(api), std::move(options)),
+      x_host(x_api, x_options.chip, ProfilerType::kSampling),
+      x_config(x_options.groups.front()) {
+  if (!x_api->cuptiPmSamplingEnable)
+    throw Error(ErrorKind::kMetric, "sampling needs libcupti of CUDA 12.6 or newer",
+                "pip install 'nvidia-cuda-cupti==13.0.*', or use another strategy");
+}
+
+PmSampler::~PmSampler() { finish(); }
+
+void PmSampler::open(Device& d) {
+  const Api& a = *x_api;
+  CUpti_PmSampling_Enable_Params enable{};
+  enable.structSize = CUpti_PmSampling_Enable_Params_STRUCT_SIZE;
+  enable.deviceIndex = d.ordinal;
+  check(a, a.cuptiPmSamplingEnable(&enable), "cuptiPmSamplingEnable", "device " + std::to_string(d.ordinal));
+  d.object = enable.pPmSamplingObject;
+
+  CUpti_PmSampling_SetConfig_Params set{};
+  set.structSize = CUpti_PmSampling_SetConfig_Params_STRUCT_SIZE;
+  set.pPmSamplingObject = d.object;
+  set.configSize = x_config.group->image.size();
+  set.pConfig = x_config.group->image.data();
+  set.hardwareBufferSize = x_options.hardware_buffer;
+  set.samplingInterval = x_options.interval;
+  set.triggerMode = x_options.interval_in_cycles ? CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL
+                                                 : CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
+  set.hwBufferAppendMode = x_options.keep_latest ? CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST
+                                                 : CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
+  check(a, a.cuptiPmSamplingSetConfig(&set), "cuptiPmSamplingSetConfig", "device " + std::to_string(d.ordinal));
+
+  CUpti_PmSampling_GetCounterDataSize_Params size{};
+  size.structSize = CUpti_PmSampling_GetCounterDataSize_Params_STRUCT_SIZE;
+  size.pPmSamplingObject = d.object;
+  size.pMetricNames = const_cast<const char**>(x_config.names.data());
+  size.numMetrics = x_config.names.size();
+  size.maxSamples = kImageSamples;
+  check(a, a.cuptiPmSamplingGetCounterDataSize(&size), "cuptiPmSamplingGetCounterDataSize");
+  d.image.resize(size.counterDataSize);
+  check(a, clear_image(d), "cuptiPmSamplingCounterDataImageInitialize");
+}
+
+CUptiResult PmSampler::clear_image(Device& d) noexcept {
+  CUpti_PmSampling_CounterDataImage_Initialize_Params p{};
+  p.structSize = CUpti_PmSampling_CounterDataImage_Initialize_Params_STRUCT_SIZE;
+  p.pPmSamplingObject = d.object;
+  p.counterDataSize = d.image.size();
+  p.pCounterData = d.image.data();
+  return x_api->cuptiPmSamplingCounterDataImageInitialize(&p);
+}
+
+bool PmSampler::start(Device& d) noexcept {
+  CUpti_PmSampling_Start_Params p{};
+  p.structSize = CUpti_PmSampling_Start_Params_STRUCT_SIZE;
+  p.pPmSamplingObject = d.object;
+  const CUptiResult rc = x_api->cuptiPmSamplingStart(&p);
+  if (rc != CUPTI_SUCCESS) {
+    x_events.fail(rc, "cuptiPmSamplingStart");
+    return false;
+  }
+  d.started = d.drop_first = true;
+  return true;
+}
+
+void PmSampler::stop(Device& d) noexcept {
+  if (!d.started) return;
+  CUpti_PmSampling_Stop_Params p{};
+  p.structSize = CUpti_PmSampling_Stop_Params_STRUCT_SIZE;
+  p.pPmSamplingObject = d.object;
+  if (const CUptiResult rc = x_api->cuptiPmSamplingStop(&p); rc != CUPTI_SUCCESS)
+    x_events.fail(rc, "cuptiPmSamplingStop", 0);
+  d.started = false;
+  drain(d);
+}
+
+void PmSampler::begin() {
+  const std::lock_guard lock(x_mutex);
+  try {
+    // The samples' clock is CUPTI's; records were put on the run clock. Two readings around one of the other.
+    uint64_t theirs = 0;
+    const int64_t before = now_ns();
+    check(*x_api, x_api->cuptiGetTimestamp(&theirs), "cuptiGetTimestamp");
+    const int64_t offset = (before + now_ns()) / 2 - static_cast<int64_t>(theirs);
+    for (const uint32_t ordinal : x_options.devices) {
+      Device& d = x_devices.emplace_back();
+      d.ordinal = ordinal;
+      d.to_run_clock = x_api->simulated ? 0 : offset;
+      open(d);
+      if (!start(d))
+        check(*x_api, static_cast<CUptiResult>(x_events.error.load()), "cuptiPmSamplingStart",
+              "device " + std::to_string(ordinal));
+    }
+  } catch (...) {
+    for (Device& d : x_devices) {
+      stop(d);
+      if (!d.object) continue;
+      CUpti_PmSampling_Disable_Params p{};
+      p.structSize = CUpti_PmSampling_Disable_Params_STRUCT_SIZE;
+      p.pPmSamplingObject = d.object;
+      x_api->cuptiPmSamplingDisable(&p);
+    }
+    x_devices.clear();
+    throw;
+  }
+  x_thread = std::thread(&PmSampler::run, this);
+}
+
+void PmSampler::run() {
+  std::unique_lock lock(x_mutex);
+  while (!x_stopping) {
+    x_wake.wait_for(lock, kDecodeEvery);
+    for (Device& d : x_devices)
+      if (d.started) drain(d);
+  }
+}
+
+void PmSampler::drain(Device& d) noexcept {
+  while (decode(d)) {
+  }
+}
+
+// True: the image was full, there may be more.
+bool PmSampler::decode(Device& d) noexcept try {
+  CUpti_PmSampling_DecodeData_Params p{};
+  p.structSize = CUpti_PmSampling_DecodeData_Params_STRUCT_SIZE;
+  p.pPmSamplingObject = d.object;
+  p.pCounterDataImage = d.image.data();
+  p.counterDataImageSize = d.image.size();
+  const CUptiResult rc = x_api->cuptiPmSamplingDecodeData(&p);
+  if (p.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY) {
+    x_events.overflows.fetch_add(1);
+    // Where the buffer is not a ring, the GPU stopped writing: begin anew.
+    if (d.started && !x_options.keep_latest) {
+      CUpti_PmSampling_Stop_Params halt{};
+      halt.structSize = CUpti_PmSampling_Stop_Params_STRUCT_SIZE;
+      halt.pPmSamplingObject = d.object;
+      x_api->cuptiPmSamplingStop(&halt);
+      d.started = false;
+      start(d);
+    }
+  } else if (rc != CUPTI_SUCCESS) {
+    x_events.fail(rc, "cuptiPmSamplingDecodeData");
+    return false;
+  }
+  CUpti_PmSampling_GetCounterDataInfo_Params info{};
+  info.structSize = CUpti_PmSampling_GetCounterDataInfo_Params_STRUCT_SIZE;
+  info.pCounterDataImage = d.image.data();
+  info.counterDataImageSize = d.image.size();
+  if (x_api->cuptiPmSamplingGetCounterDataInfo(&info) != CUPTI_SUCCESS || info.numCompletedSamples == 0) return false;
+  for (size_t i = 0; i < info.numCompletedSamples; ++i) add_sample(d, i);
+  if (clear_image(d) != CUPTI_SUCCESS) return false;
+  return p.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
+} catch (...) {
+  x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
+  return false;
+}
+
+void PmSampler::add_sample(Device& d, size_t index) noexcept {
+  if (d.drop_first) {
+    d.drop_first = false;
+    return;
+  }
+  CUpti_PmSampling_CounterData_GetSampleInfo_Params p{};
+  p.structSize = CUpti_PmSampling_CounterData_GetSampleInfo_Params_STRUCT_SIZE;
+  p.pPmSamplingObject = d.object;
+  p.pCounterDataImage = d.image.data();
+  p.counterDataImageSize = d.image.size();
+  p.sampleIndex = index;
+  if (const CUptiResult rc = x_api->cuptiPmSamplingCounterDataGetSampleInfo(&p); rc != CUPTI_SUCCESS)
+    return x_events.fail(rc, "cuptiPmSamplingCounterDataGetSampleInfo");
+  CounterRow row;
+  row.kind = RangeKind::kSample;
+  row.start = static_cast<int64_t>(p.startTimestamp) + d.to_run_clock;
+  row.end = static_cast<int64_t>(p.endTimestamp) + d.to_run_clock;
+  row.device = d.ordinal;
+  row.passes = 1;
+  x_values.assign(x_config.names.size(), std::nan(""));
+  x_host.evaluate(d.image, index, x_config.names, x_values);
+  if (!x_rows.add(row, x_values)) x_events.no_room.fetch_add(1);
+}
+
+void PmSampler::pause() noexcept {
+  const std::lock_guard lock(x_mutex);
+  for (Device& d : x_devices) stop(d);
+}
+
+void PmSampler::resume() noexcept {
+  const std::lock_guard lock(x_mutex);
+  for (Device& d : x_devices)
+    if (!d.started) start(d);
+}
+
+void PmSampler::complete() noexcept {
+  const std::lock_guard lock(x_mutex);
+  for (Device& d : x_devices)
+    if (d.started) drain(d);
+}
+
+void PmSampler::finish() noexcept {
+  {
+    const std::lock_guard lock(x_mutex);
+    x_stopping = true;
+  }
+  x_wake.notify_all();
+  if (x_thread.joinable()) x_thread.join();
+  const std::lock_guard lock(x_mutex);
+  for (Device& d : x_devices) {
+    stop(d);
+    if (!d.object) continue;
+    CUpti_PmSampling_Disable_Params p{};
+    p.structSize = CUpti_PmSampling_Disable_Params_STRUCT_SIZE;
+    p.pPmSamplingObject = d.object;
+    x_api->cuptiPmSamplingDisable(&p);
+  }
+  x_devices.clear();
+}
+
+}  // namespace cuptiprof

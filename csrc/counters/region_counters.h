@@ -1,0 +1,55 @@
+// Counters of regions: strategy range. A selected region is one user range over everything its context runs.
+//
+// One pass is measured as the program goes. Several passes need the work to be repeated (next_pass), and so do nested
+// regions: the hardware counts one nesting level at a time.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "counters/counter_strategy.h"
+#include "counters/range_batch.h"
+#include "counters/turn.h"
+
+namespace cuptiprof {
+
+class RegionCounters final : public CounterStrategy, public RegionObserver, public LaunchObserver {
+ public:
+  RegionCounters(std::shared_ptr<const Api> api, CounterOptions options);
+
+  void pause() noexcept override;
+  void resume() noexcept override { x_on.store(true); }
+  void finish() noexcept override;
+  void complete() noexcept override;
+  bool next_pass() override;
+  RegionObserver* region_observer() noexcept override { return this; }
+  LaunchObserver* launch_observer() noexcept override { return this; }
+
+  bool entered(const RegionEvent& region) noexcept override;
+  void left(const RegionEvent& region) noexcept override;
+
+  // Launches are not looked at; only the end of a context is.
+  bool wants(const char*) noexcept override { return false; }
+  bool entered(const LaunchEvent&) noexcept override { return false; }
+  void left(const LaunchEvent&) noexcept override {}
+  void context_ends(CUcontext context) noexcept override;
+
+ private:
+  struct PerContext {
+    CUcontext context;
+    std::unique_ptr<RangeBatch> batch;  // null: CUPTI refused
+  };
+  RangeBatch* batch_of(CUcontext context) noexcept;
+
+  const MetricHost x_host;
+  std::vector<RangeConfig> x_configs;
+  std::atomic<bool> x_on{true};
+  // Held from the entry of the outermost measured region to its exit, by its thread.
+  Turn x_turn;
+  std::atomic<uint32_t> x_owner{0};  // thread ID of the holder
+  uint32_t x_depth = 0;
+  RangeBatch* x_current = nullptr;
+  std::vector<PerContext> x_contexts;
+  uint16_t x_group = 0;
+};
+
+}  // namespace cuptiprof

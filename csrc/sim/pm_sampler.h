@@ -1,0 +1,60 @@
+// PM sampling of one device: every interval the counters of whatever runs on it, through a hardware buffer that may
+// overflow.
+#pragma once
+#include <cupti_pmsampling.h>
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "counter_image.h"
+#include "counter_model.h"
+#include "records.h"
+
+namespace sim {
+
+class Sampler {
+ public:
+  explicit Sampler(const Chip& chip) : x_chip(chip) {}
+
+  CUptiResult data_size(CUpti_PmSampling_GetCounterDataSize_Params& p);
+  CUptiResult initialize_data(CUpti_PmSampling_CounterDataImage_Initialize_Params& p);
+  CUptiResult configure(const CUpti_PmSampling_SetConfig_Params& p);
+  CUptiResult start();
+  CUptiResult stop();
+  CUptiResult decode(CUpti_PmSampling_DecodeData_Params& p);
+  void shut_down();
+
+  void add_kernel(const Work& work);
+
+ private:
+  struct Kernel {
+    uint64_t start, end;
+    std::vector<double> sums;  // as the configuration's entries
+  };
+
+  void sample_until(uint64_t now);
+  std::vector<double> values_of(uint64_t start, uint64_t end) const;
+  void forget_kernels();
+
+  std::mutex x_mutex;  // guards all
+  const Chip& x_chip;
+  std::vector<RawId> x_data_ids;
+  size_t x_data_rows = 0;
+
+  bool x_configured = false, x_started = false;
+  CounterConfig x_config;
+  uint64_t x_interval = 0;
+  size_t x_capacity = 0;  // samples that the hardware buffer holds
+  bool x_keep_latest = false;
+
+  uint64_t x_next = 0;             // start of the sample being taken
+  std::deque<uint64_t> x_buffer;   // starts of the samples taken and not decoded
+  bool x_overflow = false;
+  std::deque<Kernel> x_kernels;    // that some sample not yet decoded may overlap
+};
+
+// What a kernel that was placed adds to the samples of its device.
+void count_in_samples(const Work& work);
+
+}  // namespace sim

@@ -1,0 +1,117 @@
+// What a profiler asks of the machine before it counts: is it allowed, which chip is it.
+#include <cupti_activity.h>
+#include <cupti_profiler_target.h>
+#include <cupti_target.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "counter_units.h"
+#include "profiler_params.h"
+#include "profilers.h"
+
+namespace sim {
+namespace {
+
+std::atomic<bool> g_initialized{false};
+
+// What a planner on another machine would need to know: here only which chip it is.
+struct Availability {
+  char magic[8];
+  char chip[8];
+};
+
+CUptiResult write_availability(size_t& size, uint8_t* image) {
+  Availability a{{'S', 'I', 'M', 'A', 'V', 'A', '0', '1'}, {}};
+  const char* chip = kCuptiChips[cupti_chip_of(Machine::get().chip())];
+  std::memcpy(a.chip, chip, std::min(sizeof a.chip - 1, std::strlen(chip)));
+  if (image && size < sizeof a) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+  if (image) std::memcpy(image, &a, sizeof a);
+  size = sizeof a;
+  return CUPTI_SUCCESS;
+}
+
+}  // namespace
+
+Registry<const Context*, RangeSession>& range_sessions() {
+  static auto* all = new Registry<const Context*, RangeSession>;
+  return *all;
+}
+
+Registry<uint32_t, Sampler>& samplers() {
+  static auto* all = new Registry<uint32_t, Sampler>;
+  return *all;
+}
+
+bool profiler_initialized() { return g_initialized; }
+void set_profiler_initialized(bool yes) { g_initialized = yes; }
+
+}  // namespace sim
+
+using namespace sim;
+
+SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params* p) {
+  SIM_PARAMS("cuptiProfilerInitialize", p, CUpti_Profiler_Initialize_Params_STRUCT_SIZE);
+  set_profiler_initialized(true);
+  return CUPTI_SUCCESS;
+}
+
+// NVIDIA's crashes when it is called twice; an error is as clear a sign of the mistake.
+SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerDeInitialize(CUpti_Profiler_DeInitialize_Params* p) {
+  SIM_PARAMS("cuptiProfilerDeInitialize", p, CUpti_Profiler_DeInitialize_Params_STRUCT_SIZE);
+  if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
+  set_profiler_initialized(false);
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerDeviceSupported(CUpti_Profiler_DeviceSupported_Params* p) {
+  SIM_PARAMS("cuptiProfilerDeviceSupported", p, CUpti_Profiler_DeviceSupported_Params_STRUCT_SIZE);
+  if (p->cuDevice < 0 || static_cast<uint32_t>(p->cuDevice) >= Machine::get().devices())
+    return CUPTI_ERROR_INVALID_DEVICE;
+  constexpr auto yes = CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
+  constexpr auto no = CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED;
+  p->isSupported = p->architecture = p->sli = p->vGpu = p->confidentialCompute = p->cmp = p->wsl = yes;
+  uint64_t reason = 0;
+  if (const auto f = fault(CUPTISIM_FAULT_NO_COUNTERS)) reason = f->a;
+  switch (reason) {
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
+      p->vGpu = no;
+      break;
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+      p->vGpu = CUPTI_PROFILER_CONFIGURATION_DISABLED;
+      break;
+    case CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
+      p->confidentialCompute = no;
+      break;
+    default:  // MIG has no field of its own: only the verdict says so
+      break;
+  }
+  if (p->api == CUPTI_PROFILER_PM_SAMPLING && Machine::get().chip().major < 8) p->architecture = no;
+  if (reason != 0 || p->architecture == no) p->isSupported = no;
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult CUPTIAPI
+cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params* p) {
+  SIM_PARAMS("cuptiProfilerGetCounterAvailability", p,
+             CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE);
+  if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
+  if (!Machine::get().find_context(p->ctx ? p->ctx : current_context())) return CUPTI_ERROR_INVALID_CONTEXT;
+  return write_availability(p->counterAvailabilityImageSize, p->pCounterAvailabilityImage);
+}
+
+SIM_EXPORT CUptiResult CUPTIAPI
+cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAvailability_Params* p) {
+  SIM_PARAMS("cuptiPmSamplingGetCounterAvailability", p,
+             CUpti_PmSampling_GetCounterAvailability_Params_STRUCT_SIZE);
+  if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
+  if (p->deviceIndex >= Machine::get().devices()) return CUPTI_ERROR_INVALID_PARAMETER;
+  return write_availability(p->counterAvailabilityImageSize, p->pCounterAvailabilityImage);
+}
+
+SIM_EXPORT CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* p) {
+  SIM_PARAMS("cuptiDeviceGetChipName", p, CUpti_Device_GetChipName_Params_STRUCT_SIZE);
+  if (p->deviceIndex >= Machine::get().devices()) return CUPTI_ERROR_INVALID_PARAMETER;
+  p->pChipName = kCuptiChips[cupti_chip_of(Machine::get().chip())];
+  return CUPTI_SUCCESS;
+}

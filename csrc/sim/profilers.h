@@ -1,0 +1,16 @@
+// The profiler objects of the process.
+#pragma once
+#include "pm_sampler.h"
+#include "range_session.h"
+#include "registry.h"
+
+namespace sim {
+
+Registry<const Context*, RangeSession>& range_sessions();
+Registry<uint32_t, Sampler>& samplers();  // by device
+
+// cuptiProfilerInitialize was called.
+bool profiler_initialized();
+void set_profiler_initialized(bool yes);
+
+}  // namespace sim

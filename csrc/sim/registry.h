@@ -1,0 +1,57 @@
+// Objects that a C API hands out as pointers: a pointer that was given back, or never handed out, finds nothing.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace sim {
+
+// Key: what may have one object only (a context, a device).
+template <typename Key, typename T>
+class Registry {
+ public:
+  // nullptr: this key has one already.
+  template <typename... Args>
+  T* add(const Key& key, Args&&... args) {
+    const std::lock_guard lock(x_mutex);
+    auto& slot = x_objects[key];
+    if (slot) return nullptr;
+    slot = std::make_shared<T>(std::forward<Args>(args)...);
+    return slot.get();
+  }
+
+  std::shared_ptr<T> of(const Key& key) {
+    const std::lock_guard lock(x_mutex);
+    const auto at = x_objects.find(key);
+    return at == x_objects.end() ? nullptr : at->second;
+  }
+
+  std::shared_ptr<T> find(const void* handle) {
+    const std::lock_guard lock(x_mutex);
+    for (const auto& [key, object] : x_objects)
+      if (object.get() == handle) return object;
+    return nullptr;
+  }
+
+  std::shared_ptr<T> take(const void* handle) {
+    const std::lock_guard lock(x_mutex);
+    for (auto at = x_objects.begin(); at != x_objects.end(); ++at)
+      if (at->second.get() == handle) {
+        auto object = std::move(at->second);
+        x_objects.erase(at);
+        return object;
+      }
+    return nullptr;
+  }
+
+  void clear() {
+    const std::lock_guard lock(x_mutex);
+    x_objects.clear();
+  }
+
+ private:
+  std::mutex x_mutex;  // guards the map
+  std::map<Key, std::shared_ptr<T>> x_objects;
+};
+
+}  // namespace sim

@@ -1,0 +1,94 @@
+"""The chip that metrics are resolved for, and what is known of it: the catalogue's data, or NVIDIA's library itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from cuptiprof import _core
+from cuptiprof.errors import MetricError
+from cuptiprof.metrics import tables
+from cuptiprof.metrics.metric import Describe, Exists
+from cuptiprof.metrics.tables import Entry
+
+
+@dataclass(frozen=True)
+class Target:
+    """A chip by its exact name ("GH100") and, if a planner is at hand, ways to ask it.
+
+    Attributes:
+        chip: as libcupti names it.
+        exists, describe: answers of the planner; None: the catalogue's own data must do.
+        chips_with: which chips have a perfworks name, for error messages.
+    """
+
+    chip: str
+    exists: Exists | None = None
+    describe: Describe | None = None
+    chips_with: Callable[[str], Iterable[str]] | None = None
+
+    @property
+    def like(self) -> str:
+        """The chip whose ncu section lists hold for this one; the chip itself if the catalogue does not know it."""
+        known = tables.chips().get(self.chip)
+        return known.like if known else self.chip
+
+    def can_count(self, names: Iterable[str]) -> bool:
+        """Whether the planner has all of ``names``; True if there is no planner to ask."""
+        return self.exists is None or all(self.exists(name) for name in names)
+
+    def expressions(self, entry: Entry) -> list[tuple[str, tuple[str, ...]]]:
+        """(expression, reasons for its changes) that may hold on this chip, best first.
+
+        With a planner the others follow too: a newer library may have renamed something, or brought it back.
+        """
+        listed = _replaced(entry, lambda chips: self.chip in chips)
+        if self.exists is None:
+            return [listed]
+        found = dict([listed, (entry.expression, ())])
+        for override in tables.overrides():
+            if override.applies(entry.name, entry.expression):
+                found.setdefault(entry.expression.replace(override.replace, override.replacement), (override.reason,))
+        return list(found.items())
+
+
+def _replaced(entry: Entry, on: Callable[[frozenset[str]], bool]) -> tuple[str, tuple[str, ...]]:
+    expression, reasons = entry.expression, []
+    for override in tables.overrides():
+        if on(override.chips) and override.applies(entry.name, expression):
+            expression = expression.replace(override.replace, override.replacement)
+            reasons.append(override.reason)
+    return expression, tuple(reasons)
+
+
+def make_target(
+    chip: str,
+    exists: Exists | None = None,
+    describe: Describe | None = None,
+    chips_with: Callable[[str], Iterable[str]] | None = None,
+) -> Target:
+    """A target; a chip that the catalogue does not know needs a planner.
+
+    Raises:
+        MetricError: unknown chip, with the nearest names.
+    """
+    if exists is None and describe is not None:
+        ask = describe
+        return Target(check_chip(chip, ()), lambda name: ask(name) is not None, describe, chips_with)
+    return Target(check_chip(chip, () if exists is None else (chip,)), exists, describe, chips_with)
+
+
+def check_chip(chip: str, more: Iterable[str] = ()) -> str:
+    """``chip`` if the catalogue, or ``more``, has it under exactly that name.
+
+    Raises:
+        MetricError: it has not; the hint gives the nearest names, and those of boards such as "H100".
+    """
+    known = [*tables.chips(), *(c for c in more if c not in tables.chips())]
+    if chip in known:
+        return chip
+    word = chip.strip().upper()
+    boards = [c.name for c in tables.chips().values() if word and word in c.products.upper().replace(",", " ").split()]
+    near = [c for c in known if c.upper() == word] or boards or _core.nearest_names(word[:100], known, 3)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise MetricError(f"unknown chip {chip[:100]!r}", hint=f"{hint}Chip names are exact; known: {', '.join(known)}")
