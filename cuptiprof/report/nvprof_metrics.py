@@ -52,7 +52,7 @@ def metrics_view(result: Result, *, demangle: bool = True, limit: int | None = N
 def events_view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
     """Device, kernel: invocations, event, min, max, avg, total over all invocations. ``limit`` is kernels a device.
 
-    Events are what the plan calls so; if it names no kinds, all metrics that count something.
+    Events are what the plan calls so; if it calls nothing so, all metrics that count something.
     """
     found = aggregate(result, demangle)
     chosen = np.isin(found.metric, _events(result, found.metrics))
@@ -69,9 +69,9 @@ def events_view(result: Result, *, demangle: bool = True, limit: int | None = No
 
 
 def _events(result: Result, names: list[str]) -> list[int]:
-    kinds = [result.counters.info(name).kind for name in names]
-    if any(kind == "event" for kind in kinds):
-        return [i for i, kind in enumerate(kinds) if kind == "event"]
+    events = [i for i, name in enumerate(names) if result.counters.info(name).category == "event"]
+    if events:
+        return events
     unit_of = units(result)
     return [i for i, name in enumerate(names) if form_of(unit_of[name]) == "count"]
 

@@ -238,9 +238,15 @@ class Ranges:
         self.data = (c_uint8 * size)()
         self._do("CounterDataImageInitialize", size=size, image=self.data)
         self.settings = {
-            **{"config": self.config, "config_size": len(self.config)},
-            **{"image": self.data, "image_size": size, "range": mode, "replay": replay, "max_ranges": max_ranges},
-            **{"levels": levels, "min_level": 1},
+            "config": self.config,
+            "config_size": len(self.config),
+            "image": self.data,
+            "image_size": size,
+            "range": mode,
+            "replay": replay,
+            "max_ranges": max_ranges,
+            "levels": levels,
+            "min_level": 1,
         }
         self.set_config()
 
