@@ -51,17 +51,28 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class ApplicationPlan:
-    """What was asked for, and the perfworks names to read in each run of the script."""
+    """What was asked for, and the perfworks names to read in each run of the script.
+
+    ``several`` are names that no single pass can read (a throughput is the maximum of many counters): they make up the
+    last group, and the launches of that run are replayed.
+    """
 
     metrics: tuple[Any, ...]
     groups: tuple[tuple[str, ...], ...]
+    several: tuple[str, ...] = ()
+
+    def notes(self) -> list[str]:
+        """What the result should say."""
+        if not self.several:
+            return []
+        return [f"launches of run {len(self.groups)} were replayed: {', '.join(self.several)} take several passes each"]
 
     def text(self) -> str:
         """What ``--explain`` says."""
         lines = [f"Application replay: the script runs {len(self.groups)} times."]
         lines += [f"  {metric.name} = {metric.expression}" for metric in self.metrics]
         lines += [f"  run {i}: {', '.join(group)}" for i, group in enumerate(self.groups, 1)]
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes())]) + "\n"
 
 
 def plan_runs(arguments: argparse.Namespace) -> ApplicationPlan:
@@ -96,8 +107,10 @@ def plan_runs(arguments: argparse.Namespace) -> ApplicationPlan:
         for metric in resolve_section(section, chip, describe=describe).metrics:
             metrics.setdefault(metric.name, metric)
     inputs = list(dict.fromkeys(name for metric in metrics.values() for name in metric.inputs))
-    groups = tuple(tuple(group.metrics) for group in planner.one_pass_groups(inputs))
-    return ApplicationPlan(tuple(metrics.values()), groups)
+    several = tuple(name for name in inputs if sum(group.passes for group in planner.plan([name])) > 1)
+    single = [name for name in inputs if name not in several]
+    groups = tuple(tuple(group.metrics) for group in planner.one_pass_groups(single)) if single else ()
+    return ApplicationPlan(tuple(metrics.values()), groups + ((several,) if several else ()), several)
 
 
 def replay(arguments: argparse.Namespace, plan: ApplicationPlan) -> tuple[Result, int]:
@@ -108,7 +121,7 @@ def replay(arguments: argparse.Namespace, plan: ApplicationPlan) -> tuple[Result
     """
     with tempfile.TemporaryDirectory(prefix="cuptiprof-") as folder:
         runs: list[Result] = []
-        notes: list[str] = []
+        notes = plan.notes()
         status = 0
         for i, group in enumerate(plan.groups):
             path = Path(folder) / f"pass-{i}.cuptiprof"
