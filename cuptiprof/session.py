@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cuptiprof import _core
 from cuptiprof.activities import kinds_of
+from cuptiprof.counters.request import make_request
 from cuptiprof.devices import Device, open_device
 from cuptiprof.errors import BudgetError, SessionError
 from cuptiprof.result import Result, from_native
@@ -24,6 +25,7 @@ from cuptiprof.units import parse_bytes
 from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
+    from cuptiprof.counters.live import LiveCounters
     from cuptiprof.filters import KernelFilter
     from cuptiprof.report.key_averages import KeyAverages
     from cuptiprof.spill import Spill
@@ -46,6 +48,18 @@ class profile:
             synchronisations.
         kernels: keep only kernels that match: a pattern (glob, or "regex:..."), a list of them, or a ``KernelFilter``.
         regions: keep only kernels launched in regions that match.
+        metrics: hardware counters to read of the selected kernels: nvprof's names ("achieved_occupancy", "ipc",
+            "dram_read_throughput"), perfworks names, presets ("memory", "roofline", ...); ``cuptiprof metrics`` lists
+            them. The values are in ``metric_ranges`` and ``metrics``; see ``docs/counters.md``.
+        events: nvprof's event names.
+        set, section: Nsight Compute's sets ("basic") and sections ("SpeedOfLight").
+        strategy: how to count: "replay" (each kernel once per pass), "iterate" (one pass group per step, or per
+            occurrence of a kernel), "range" (regions as a whole), "sample" (the device over time), "auto".
+        sampling_interval: of "sample": ns, or text ("100us").
+        repeatable: strategy "range": the work is given to ``repeat()``, so that it may need several passes.
+        region_levels: strategy "range": how many levels of nested regions are measured; more than 1 needs repeatable.
+        communicating: count kernels that wait for other GPUs too (NCCL, NVSHMEM); replayed, they can hang.
+        explain: print the plan (metrics, expressions, passes, strategy, cost) to stderr before starting.
         launch_skip, launch_count: of the matching launches, skip so many, then keep at most so many.
         keep: when the budget is used up, "latest" drops the oldest rows, "first" drops new ones, "spill" writes to disk.
         budget: bytes for everything the session holds in memory, int or text ("256 MB").
@@ -60,7 +74,7 @@ class profile:
 
     Raises (on start):
         DeviceError: no such device; CuptiError: CUPTI refused; SessionError: another session runs; BudgetError: too small;
-        FilterError: a bad pattern. Nothing is left switched on.
+        FilterError: a bad pattern; MetricError: unknown metrics, or ones the strategy cannot collect. Nothing is left switched on.
     """
 
     def __init__(
@@ -70,6 +84,16 @@ class profile:
         activities: Iterable[str] | None = None,
         kernels: str | Iterable[str] | KernelFilter | None = None,
         regions: str | Iterable[str] | None = None,
+        metrics: str | Iterable[str] | None = None,
+        events: str | Iterable[str] | None = None,
+        set: str | None = None,
+        section: str | Iterable[str] | None = None,
+        strategy: str = "auto",
+        sampling_interval: int | float | str = 100_000,
+        repeatable: bool = False,
+        region_levels: int = 1,
+        communicating: bool = False,
+        explain: bool = False,
         launch_skip: int = 0,
         launch_count: int | None = None,
         keep: str = "latest",
@@ -94,6 +118,19 @@ class profile:
             "budget": budget,
             "profile_from_start": profile_from_start,
         }
+        self._counter_request = make_request(
+            metrics=metrics,
+            events=events,
+            set=set,
+            section=section,
+            strategy=strategy,
+            sampling_interval=sampling_interval,
+            repeatable=repeatable,
+            region_levels=region_levels,
+            communicating=communicating,
+        )
+        self._explain = explain
+        self._counters: LiveCounters | None = None
         self._kinds = kinds_of(self._arguments["activities"])
         self._filter = _make_filter(kernels, regions, launch_skip, launch_count)
         self._device_spec = device
@@ -138,6 +175,7 @@ class profile:
             self._steps = []
             self._step = 0
             device = open_device(self._device_spec, speed=self._speed)
+            self._counters = self._plan_counters(device)
             self._session = _core.Session(
                 api=device.library,
                 kinds=self._kinds,
@@ -149,6 +187,7 @@ class profile:
                 profiler_calls=not self._profile_from_start,
                 label=_caller(),
                 filter=self._filter.native if self._filter is not None and not self._filter.is_stateful else None,
+                counters=self._counters.plan.options(self._filter) if self._counters is not None else None,
             )
             waits = self._schedule is not None and self._schedule(0) is Action.NONE
             try:
@@ -217,6 +256,8 @@ class profile:
         with self._lock:
             session = self._running("step()")
             self._end_step()
+            if self._counters is not None:
+                session.step_counters()
             if self._schedule is None:
                 self._step += 1
                 return
@@ -238,6 +279,22 @@ class profile:
             elif session.state != "running" and will is not Action.NONE:
                 session.resume()
             self._step_start = _core.now_ns()
+
+    def repeat(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run ``function(*args, **kwargs)`` once per pass, so that regions have counters that need several; strategy "range".
+
+        The function must enter the same regions and do the same work each time. Returns what the last call returned.
+
+        Raises:
+            SessionError: not running, without counters, or without repeatable=True; what the function raises.
+        """
+        session = self._running("repeat()")
+        if self._counters is None or not self._counter_request.repeatable:
+            raise SessionError("repeat() without repeatable work", hint='profile(metrics=..., strategy="range", repeatable=True)')
+        while True:
+            result = function(*args, **kwargs)
+            if not session.next_pass():
+                return result
 
     def result(self) -> Result:
         """What was collected: after ``stop()``, or of the last finished cycle of the schedule.
@@ -303,6 +360,10 @@ class profile:
         tables = merge(parts) if len(parts) > 1 else parts[0]
         self._add_steps(tables)
         assert self._device is not None
+        counters: dict[str, Any] = {}
+        counter_losses: dict[str, int] = {}
+        if self._counters is not None:
+            counter_losses = self._counters.add_to(self._session, tables, counters)
         metadata = {
             "format": 1,
             "cuptiprof_version": __version__,
@@ -316,19 +377,36 @@ class profile:
             "clock_pairs": [list(p) for p in self._clock_pairs],
             "arguments": self._arguments,
             "launches": dict(self._session.counts()),
+            **counters,
         }
-        losses = dict(self._session.losses())
+        losses = dict(self._session.losses()) | counter_losses
         if self._spill is not None and self._spill.error is not None:
             losses["spill_dropped"] += self._spill.lost_rows
             metadata["note"] = f"spilling failed: {self._spill.error}"
         result = Result(tables, metadata, losses)
         if self._filter is not None:
             if self._filter.is_stateful:
-                mask = self._filter.mask(result.kernels)
+                mask = self._stateful_mask(result)
                 result = result.with_kernels(mask)
                 result.losses._values["filter_rejected"] += int((~mask).sum())
             self._warn_if_empty(result, store)
         return result
+
+    def _plan_counters(self, device: Device) -> LiveCounters | None:
+        if not self._counter_request:
+            return None
+        from cuptiprof.counters.live import LiveCounters
+
+        return LiveCounters(
+            self._counter_request, device, self._filter, stepped=self._schedule is not None, explain=self._explain
+        )
+
+    def _stateful_mask(self, result: Result) -> Any:
+        """Which kernels to keep. Launches that were chosen for counters were chosen as they came; else now, in order."""
+        assert self._filter is not None
+        if self._counters is not None and self._counters.plan.strategy == "replay":
+            return np.isin(result.kernels["correlation_id"], result.metric_ranges["correlation_id"])
+        return self._filter.mask(result.kernels)
 
     def _warn_if_empty(self, result: Result, store: Any) -> None:
         if len(result.kernels) or not result.losses["filter_rejected"]:

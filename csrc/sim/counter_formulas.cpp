@@ -37,7 +37,8 @@ RatioFormula ratio_formula(const std::string& base) {
   const std::string prefix = unit + (sass ? "sass_" : "");
   const size_t per = quantity.find("_per_");
   if (per == std::string::npos)
-    return {unit + quantity + ".numerator", "instruction", unit + quantity + ".denominator", "instruction", 1};
+    return {unit + quantity + ".numerator", "instruction", unit + quantity + ".denominator", "instruction",
+            1};
   std::string above = quantity.substr(0, per), below = quantity.substr(per + 5);
   // What follows the unit of a memory ratio qualifies both sides: ..sectors_per_request_pipe_lsu_..
   for (const char* noun : {"sector", "request", "wavefront"})
@@ -46,15 +47,19 @@ RatioFormula ratio_formula(const std::string& base) {
       const std::string stage = above.starts_with("t_") ? "t_" : "";
       const bool bytes = has(above, "bytes");
       const double max_rate = bytes ? (noun[0] == 's' ? 32 : 128) : 32;
-      return {prefix + above + qualifier, bytes ? "byte" : "l2_sector", prefix + stage + noun + "s" + qualifier,
-              noun[0] == 's' ? "l2_sector" : "l1tex_request", max_rate};
+      return {prefix + above + qualifier, bytes ? "byte" : "l2_sector",
+              prefix + stage + noun + "s" + qualifier, noun[0] == 's' ? "l2_sector" : "l1tex_request",
+              max_rate};
     }
   if (below == "warp") below = "warps_launched";
   if (below == "warp_active") below = "warps_active";
   if (above.starts_with("warp_issue_stalled")) above = replaced(above, "warp_", "warps_");
   if (above == "warp_latency") above = "warps_active";
   const auto dimension = [](const std::string& n) {
-    return n == "warps_launched" ? "warp" : has(n, "warps_") ? "gpc_cyclewarp" : n == "issue_active" ? "gpc_cycle" : "instruction";
+    return n == "warps_launched" ? "warp"
+           : has(n, "warps_")    ? "gpc_cyclewarp"
+           : n == "issue_active" ? "gpc_cycle"
+                                 : "instruction";
   };
   const double max_rate = has(above, "thread_inst") ? 32 : 1;
   return {unit + above, dimension(above), unit + below, dimension(below), max_rate};
@@ -76,16 +81,29 @@ std::vector<RawId> constituents_of(const Metric& metric, const std::vector<Raw>&
       ++taken;
     }
   };
-  if (has(name, "read_throughput") && metric.unit == Unit::kDram) take(Unit::kDram, 1, "bytes_read");
-  else if (has(name, "write_throughput") && metric.unit == Unit::kDram) take(Unit::kDram, 1, "bytes_write");
-  else if (metric.unit == Unit::kDram || has(name, "gpu__dram")) take(Unit::kDram, 4, "bytes");
-  else if (has(name, "sm__memory")) take(Unit::kSm, 2, "pipe_shared"), take(Unit::kL1tex, 12);
-  else if (metric.unit == Unit::kSm) take(Unit::kSm, triage ? 3 : has(name, "instruction") ? 12 : 30);
-  else if (metric.unit == Unit::kL1tex) take(Unit::kL1tex, 16);
-  else if (metric.unit == Unit::kLts) take(Unit::kLts, 8);
-  else if (has(name, "access")) take(Unit::kL1tex, 8), take(Unit::kLts, 4), take(Unit::kDram, 2, "bytes");
-  else if (has(name, "request")) take(Unit::kL1tex, 8, "xbar"), take(Unit::kLts, 4, "xbar");
-  else if (metric.unit == Unit::kGpu) take(Unit::kL1tex, 16), take(Unit::kLts, 8), take(Unit::kDram, 2, "bytes");
+  if (has(name, "read_throughput") && metric.unit == Unit::kDram)
+    take(Unit::kDram, 1, "bytes_read");
+  else if (has(name, "write_throughput") && metric.unit == Unit::kDram)
+    take(Unit::kDram, 1, "bytes_write");
+  else if (metric.unit == Unit::kDram || has(name, "gpu__dram"))
+    take(Unit::kDram, 4, "bytes");
+  else if (has(name, "sm__memory"))
+    take(Unit::kSm, 2, "pipe_shared"), take(Unit::kL1tex, 12);
+  else if (metric.unit == Unit::kSm)
+    take(Unit::kSm, triage                     ? 3
+                    : has(name, "instruction") ? 12
+                                               : 20),
+        take(Unit::kSmsp, triage || has(name, "instruction") ? 0 : 12);
+  else if (metric.unit == Unit::kL1tex)
+    take(Unit::kL1tex, 16);
+  else if (metric.unit == Unit::kLts)
+    take(Unit::kLts, 8);
+  else if (has(name, "access"))
+    take(Unit::kL1tex, 8), take(Unit::kLts, 4), take(Unit::kDram, 2, "bytes");
+  else if (has(name, "request"))
+    take(Unit::kL1tex, 8, "xbar"), take(Unit::kLts, 4, "xbar");
+  else if (metric.unit == Unit::kGpu)
+    take(Unit::kL1tex, 16), take(Unit::kLts, 8), take(Unit::kDram, 2, "bytes");
   if (out.empty())
     for (size_t i = 0; i < raws.size() && out.size() < 2; ++i)
       if (raws[i].unit == metric.unit && raws[i].kind == Raw::Kind::kUsual && !raws[i].sass)
@@ -124,8 +142,10 @@ void relate(std::vector<Raw>& raws, const std::unordered_map<std::string, RawId>
     r.scale = 0.05;
     return;
   }
-  for (size_t end = name.rfind('_'); end != std::string::npos && end > name.find("__") + 2; end = name.rfind('_', end - 1))
-    if (const RawId parent = find(name.substr(0, end)); parent != kNoRaw && raws[parent].kind == Raw::Kind::kUsual) {
+  for (size_t end = name.rfind('_'); end != std::string::npos && end > name.find("__") + 2;
+       end = name.rfind('_', end - 1))
+    if (const RawId parent = find(name.substr(0, end));
+        parent != kNoRaw && raws[parent].kind == Raw::Kind::kUsual) {
       r.parent = parent;
       return;
     }

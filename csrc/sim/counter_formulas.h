@@ -1,5 +1,5 @@
-// Formulas that follow from a metric's name: what a ratio divides, what a throughput is the largest of, and how
-// raw counters hang together (hits are part of lookups, bytes are 32 times sectors).
+// Formulas that follow from a metric's name: what a ratio divides, what a throughput is the largest of, and
+// how raw counters hang together (hits are part of lookups, bytes are 32 times sectors).
 #pragma once
 #include <string>
 #include <unordered_map>

@@ -34,12 +34,11 @@ uint64_t checksum(const uint8_t* data, size_t size) {
   return h;
 }
 
-// Raw counters of one unit in one pass. NVIDIA's limits depend on the signals; these give pass counts of the same
-// order for the sets that people ask for.
+// Raw counters of one unit in one pass. NVIDIA's limits depend on the signals; these give pass counts of the
+// same order for the sets that people ask for.
 size_t limit_of(Unit unit, bool sampling) {
   switch (unit) {
     case Unit::kSm:
-    case Unit::kSmsp:
     case Unit::kL1tex:
       return sampling ? 2 : 4;
     case Unit::kLts:
@@ -51,6 +50,9 @@ size_t limit_of(Unit unit, bool sampling) {
       return 4;
   }
 }
+
+// A sub-partition's counters go through its SM's monitor.
+Unit monitor_of(Unit unit) { return unit == Unit::kSmsp ? Unit::kSm : unit; }
 
 bool together_with_all(const Raw& r) {  // NVIDIA's prepared groups for sampling fit into one pass as they are
   return r.free || r.name.find(".Triage") != std::string::npos;
@@ -103,12 +105,13 @@ CounterConfig plan_passes(uint32_t chip, bool sampling, std::vector<RawId> ids) 
       config.entries.push_back({id, 0xffff});
       continue;
     }
-    const size_t unit = static_cast<size_t>(r.unit);
+    const Unit monitor = monitor_of(r.unit);
     size_t pass = 0;
     for (;; ++pass) {
       if (pass == passes.size()) passes.emplace_back();
-      Used& used = passes[pass][unit];
-      if (used.count != 0 && (used.exclusive != r.exclusive || used.count >= limit_of(r.unit, sampling))) continue;
+      Used& used = passes[pass][static_cast<size_t>(monitor)];
+      if (used.count != 0 && (used.exclusive != r.exclusive || used.count >= limit_of(monitor, sampling)))
+        continue;
       ++used.count;
       used.exclusive = r.exclusive;
       break;
@@ -173,9 +176,9 @@ bool CounterData::initialize(uint8_t* image, size_t size, const Chip& product, b
 CounterData::CounterData(const uint8_t* image, size_t size) {
   if (!image || size < sizeof(DataHeader)) return;
   const DataHeader h = header_of(image);
-  if (std::memcmp(h.magic, kDataMagic, sizeof h.magic) != 0 ||
-      h.product[sizeof h.product - 1] != 0 || !chip_named(h.product) || h.counters > raws().size() || h.rows > h.capacity || h.capacity > size / sizeof(RowHeader) ||
-      size < bytes(h.counters, h.capacity))
+  if (std::memcmp(h.magic, kDataMagic, sizeof h.magic) != 0 || h.product[sizeof h.product - 1] != 0 ||
+      !chip_named(h.product) || h.counters > raws().size() || h.rows > h.capacity ||
+      h.capacity > size / sizeof(RowHeader) || size < bytes(h.counters, h.capacity))
     return;
   x_image = image;
   x_size = size;

@@ -1,5 +1,5 @@
-// The two images of the counter API, in the stand-in's own format. A configuration image says which raw counters to
-// collect in which pass, a counter-data image holds their values, one row a range or a sample.
+// The two images of the counter API, in the stand-in's own format. A configuration image says which raw
+// counters to collect in which pass, a counter-data image holds their values, one row a range or a sample.
 #pragma once
 #include <cstddef>
 #include <cstdint>

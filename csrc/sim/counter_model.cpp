@@ -38,7 +38,8 @@ bool follows_sm(Unit u) {
 bool give_counter(const char* kernel, const char* counter, double sum) {
   if (!counter || !std::isfinite(sum) || sum < 0) return false;
   const RawId id = raw_named(counter);
-  if (id == kNoRaw || raws()[id].kind == Raw::Kind::kElapsed || raws()[id].kind == Raw::Kind::kTime) return false;
+  if (id == kNoRaw || raws()[id].kind == Raw::Kind::kElapsed || raws()[id].kind == Raw::Kind::kTime)
+    return false;
   const std::lock_guard lock(g_mutex);
   auto changed = std::make_shared<GivenCounters>(*g_given);
   (*changed)[kernel ? kernel : ""][id] = sum;
@@ -65,15 +66,13 @@ KernelCounters::KernelCounters(const cuptisim_op& op, double duration_ns, const 
   }
   x_seed = hashed(name);
   const auto add = [&](double v) { x_seed = mixed(x_seed ^ static_cast<uint64_t>(v)); };
-  double threads = 1;
-  x_blocks = 1;
+  x_blocks = x_threads_per_block = 1;
   for (int i = 0; i < 3; ++i) {
     x_blocks *= std::max(op.grid[i], 1);
-    threads *= std::max(op.block[i], 1);
+    x_threads_per_block *= std::max(op.block[i], 1);
     add(std::max(op.grid[i], 1));
     add(std::max(op.block[i], 1));
   }
-  x_warps_per_block = std::ceil(threads / 32);
   add(op.registers_per_thread);
   add(std::max(op.static_shared_memory, 0));
   add(std::max(op.dynamic_shared_memory, 0));
@@ -106,7 +105,8 @@ double KernelCounters::usual(const Raw& raw) const {
   if (raw.parent != kNoRaw && raw.rest != kNoRaw) return value(raw.parent) - value(raw.rest);
   if (raw.parent != kNoRaw) return std::floor(raw.scale * fraction(raw.name) * value(raw.parent));
   if (raw.name.ends_with("__ctas_launched")) return x_blocks;
-  if (raw.name.ends_with("__warps_launched")) return x_blocks * x_warps_per_block;
+  if (raw.name.ends_with("__warps_launched")) return x_blocks * std::ceil(x_threads_per_block / 32);
+  if (raw.name.ends_with("__threads_launched")) return x_blocks * x_threads_per_block;
   const double peak = peak_per_cycle(raw.unit, raw.dimension, raw.name, x_chip);
   return std::floor(fraction(raw.name) * peak * value(active_cycles(raw.unit)));
 }

@@ -1,5 +1,5 @@
-// What the raw counters of a kernel are: given by a test, or a fixed function of what was launched, so that the
-// truth is known exactly whatever the time, the order or the pass.
+// What the raw counters of a kernel are: given by a test, or a fixed function of what was launched, so that
+// the truth is known exactly whatever the time, the order or the pass.
 #pragma once
 #include <map>
 #include <memory>
@@ -39,7 +39,7 @@ class KernelCounters {
   const std::map<RawId, double>* x_mine = nullptr;
   const std::map<RawId, double>* x_everybodys = nullptr;
   uint64_t x_seed;
-  double x_blocks, x_warps_per_block, x_duration;
+  double x_blocks, x_threads_per_block, x_duration;
   const Chip& x_chip;
 };
 

@@ -57,9 +57,9 @@ class Table {
  private:
   static constexpr uint32_t kEverywhere = (1u << kNumCuptiChips) - 1;
   static constexpr std::pair<Unit, const char*> kUnitNames[] = {
-      {Unit::kSm, "sm"},   {Unit::kSmsp, "smsp"}, {Unit::kL1tex, "l1tex"}, {Unit::kLts, "lts"},
+      {Unit::kSm, "sm"},     {Unit::kSmsp, "smsp"}, {Unit::kL1tex, "l1tex"}, {Unit::kLts, "lts"},
       {Unit::kDram, "dram"}, {Unit::kGpc, "gpc"},   {Unit::kTpc, "tpc"},     {Unit::kGpu, "gpu"},
-      {Unit::kSys, "sys"}, {Unit::kLink, "pcie"}, {Unit::kOther, "other"}};
+      {Unit::kSys, "sys"},   {Unit::kLink, "pcie"}, {Unit::kOther, "other"}};
 
   RawId add_raw(const std::string& name, Unit unit, const std::string& dimension, uint32_t range,
                 uint32_t sampling) {

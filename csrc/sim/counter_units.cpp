@@ -11,8 +11,8 @@ struct Layout {
 };
 // Data sheets and NVIDIA's white papers; what they leave out is a round number of the right size.
 constexpr std::array kLayouts{
-    Layout{"V100", 6, 64, 32, 877},   Layout{"A100", 7, 80, 40, 1593},  Layout{"L4", 5, 24, 12, 6251},
-    Layout{"H100", 8, 96, 80, 2619},  Layout{"H200", 8, 96, 96, 3201},  Layout{"B200", 8, 128, 64, 3996},
+    Layout{"V100", 6, 64, 32, 877},  Layout{"A100", 7, 80, 40, 1593}, Layout{"L4", 5, 24, 12, 6251},
+    Layout{"H100", 8, 96, 80, 2619}, Layout{"H200", 8, 96, 96, 3201}, Layout{"B200", 8, 128, 64, 3996},
 };
 
 const Layout& layout(const Chip& chip) {

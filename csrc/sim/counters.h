@@ -18,8 +18,8 @@ struct CountedRun {
   Placed at;        // of the last execution
   uint32_t result;  // CUresult
 };
-// Runs a kernel as the range profiler of its context wants it: alone, and under kernel replay once for each pass.
-// None: it runs as ever. `work.at` holds the GPU times if the op gives them.
+// Runs a kernel as the range profiler of its context wants it: alone, and under kernel replay once for each
+// pass. None: it runs as ever. `work.at` holds the GPU times if the op gives them.
 std::optional<CountedRun> run_counted(const Work& work, Stream& stream, uint64_t duration);
 // A kernel that ran as ever, after it was placed: its part of user ranges and of the samples of its device.
 void count_kernel(const Work& work);

@@ -156,11 +156,11 @@ typedef struct cuptisim_truth {
 } cuptisim_truth;
 void cuptisim_get_truth(cuptisim_truth* out);
 
-// Hardware counters. Each kernel has exact values: a fixed function of its name, grid, block, registers, shared
-// memory, duration and the chip, or what is given here: the sum over the whole GPU of a base metric of type
-// counter ("sm__inst_executed") for one execution. What follows from it (hits of lookups) follows it too.
-// kernel_name null: every kernel that has none of its own. Refused: ratios, throughputs, and what only time
-// decides (elapsed cycles, gpu__time_duration). cuptisim_reset forgets them.
+// Hardware counters. Each kernel has exact values: a fixed function of its name, grid, block, registers,
+// shared memory, duration and the chip, or what is given here: the sum over the whole GPU of a base metric of
+// type counter ("sm__inst_executed") for one execution. What follows from it (hits of lookups) follows it
+// too. kernel_name null: every kernel that has none of its own. Refused: ratios, throughputs, and what only
+// time decides (elapsed cycles, gpu__time_duration). cuptisim_reset forgets them.
 int cuptisim_set_counter(const char* kernel_name, const char* base_metric, double sum);
 void cuptisim_clear_counters(void);
 // The true value of a metric by its full name for one execution of this kernel alone.

@@ -130,8 +130,7 @@ bool chip_has(const Metric& m, uint32_t cupti_chip, bool sampling) {
 
 std::optional<MetricRef> find_metric(std::string_view name, uint32_t cupti_chip, bool sampling) {
   // The longest base name that the name begins with: base names may have dots themselves.
-  for (size_t end = name.size(); end != std::string_view::npos && end > 0;
-       end = name.rfind('.', end - 1)) {
+  for (size_t end = name.size(); end != std::string_view::npos && end > 0; end = name.rfind('.', end - 1)) {
     const Metric* m = metric_named(name.substr(0, end));
     if (!m) continue;
     if (!chip_has(*m, cupti_chip, sampling)) return std::nullopt;
@@ -155,8 +154,8 @@ const std::vector<std::string>& submetrics(MetricType type) {
 
 std::string dimension_of(const MetricRef& ref) {
   const Metric& m = *ref.metric;
-  const std::string cycle = m.unit == Unit::kDram  ? "dram_cycle"
-                            : m.unit == Unit::kLts ? "fbp_cycle"
+  const std::string cycle = m.unit == Unit::kDram                          ? "dram_cycle"
+                            : m.unit == Unit::kLts                         ? "fbp_cycle"
                             : m.unit == Unit::kSys || m.unit == Unit::kGpu ? "sys_cycle"
                                                                            : "gpc_cycle";
   switch (ref.sub) {

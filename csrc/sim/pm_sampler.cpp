@@ -39,8 +39,9 @@ CUptiResult Sampler::configure(const CUpti_PmSampling_SetConfig_Params& p) {
   if (x_started) return CUPTI_ERROR_INVALID_OPERATION;
   CounterConfig config;
   if (!read_config(p.pConfig, p.configSize, config) || !config.sampling ||
-      config.chip != cupti_chip_of(x_chip) || p.samplingInterval == 0 || p.hardwareBufferSize < kSampleBytes ||
-      p.triggerMode < 0 || p.triggerMode >= CUPTI_PM_SAMPLING_TRIGGER_MODE_COUNT)
+      config.chip != cupti_chip_of(x_chip) || p.samplingInterval == 0 ||
+      p.hardwareBufferSize < kSampleBytes || p.triggerMode < 0 ||
+      p.triggerMode >= CUPTI_PM_SAMPLING_TRIGGER_MODE_COUNT)
     return CUPTI_ERROR_INVALID_PARAMETER;
   if (config.passes > 1) return CUPTI_ERROR_NOT_SUPPORTED;
   const bool by_time = p.triggerMode == CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
@@ -158,7 +159,8 @@ CUptiResult Sampler::decode(CUpti_PmSampling_DecodeData_Params& p) {
     }
     const auto values = values_of(start, end);
     for (size_t i = 0; i < values.size(); ++i)
-      CounterData::set_value(p.pCounterDataImage, p.counterDataImageSize, row, x_config.entries[i].id, values[i]);
+      CounterData::set_value(p.pCounterDataImage, p.counterDataImageSize, row, x_config.entries[i].id,
+                             values[i]);
     x_buffer.pop_front();
     // Kernels that ended before the next sample are done with: each sample looks at few.
     while (!x_kernels.empty() && x_kernels.front().end <= end) x_kernels.pop_front();

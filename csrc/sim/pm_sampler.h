@@ -1,5 +1,5 @@
-// PM sampling of one device: every interval the counters of whatever runs on it, through a hardware buffer that may
-// overflow.
+// PM sampling of one device: every interval the counters of whatever runs on it, through a hardware buffer
+// that may overflow.
 #pragma once
 #include <cupti_pmsampling.h>
 
@@ -48,10 +48,10 @@ class Sampler {
   size_t x_capacity = 0;  // samples that the hardware buffer holds
   bool x_keep_latest = false;
 
-  uint64_t x_next = 0;             // start of the sample being taken
-  std::deque<uint64_t> x_buffer;   // starts of the samples taken and not decoded
+  uint64_t x_next = 0;            // start of the sample being taken
+  std::deque<uint64_t> x_buffer;  // starts of the samples taken and not decoded
   bool x_overflow = false;
-  std::deque<Kernel> x_kernels;    // that some sample not yet decoded may overlap
+  std::deque<Kernel> x_kernels;  // that some sample not yet decoded may overlap
 };
 
 // What a kernel that was placed adds to the samples of its device.

@@ -25,20 +25,21 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiPmSamplingDisable(CUpti_PmSampling_Disable_
   return CUPTI_SUCCESS;
 }
 
-#define SIM_SAMPLING_CALL(function, Params, call)                            \
-  SIM_EXPORT CUptiResult CUPTIAPI function(Params* p) {                      \
-    SIM_PARAMS(#function, p, Params##_STRUCT_SIZE);                          \
-    const auto sampler = samplers().find(p->pPmSamplingObject);              \
-    return sampler ? sampler->call : CUPTI_ERROR_INVALID_PARAMETER;          \
+#define SIM_SAMPLING_CALL(function, Params, call)                   \
+  SIM_EXPORT CUptiResult CUPTIAPI function(Params* p) {             \
+    SIM_PARAMS(#function, p, Params##_STRUCT_SIZE);                 \
+    const auto sampler = samplers().find(p->pPmSamplingObject);     \
+    return sampler ? sampler->call : CUPTI_ERROR_INVALID_PARAMETER; \
   }
 
 SIM_SAMPLING_CALL(cuptiPmSamplingSetConfig, CUpti_PmSampling_SetConfig_Params, configure(*p))
 SIM_SAMPLING_CALL(cuptiPmSamplingStart, CUpti_PmSampling_Start_Params, start())
 SIM_SAMPLING_CALL(cuptiPmSamplingStop, CUpti_PmSampling_Stop_Params, stop())
 SIM_SAMPLING_CALL(cuptiPmSamplingDecodeData, CUpti_PmSampling_DecodeData_Params, decode(*p))
-SIM_SAMPLING_CALL(cuptiPmSamplingGetCounterDataSize, CUpti_PmSampling_GetCounterDataSize_Params, data_size(*p))
-SIM_SAMPLING_CALL(cuptiPmSamplingCounterDataImageInitialize, CUpti_PmSampling_CounterDataImage_Initialize_Params,
-                  initialize_data(*p))
+SIM_SAMPLING_CALL(cuptiPmSamplingGetCounterDataSize, CUpti_PmSampling_GetCounterDataSize_Params,
+                  data_size(*p))
+SIM_SAMPLING_CALL(cuptiPmSamplingCounterDataImageInitialize,
+                  CUpti_PmSampling_CounterDataImage_Initialize_Params, initialize_data(*p))
 
 SIM_EXPORT CUptiResult CUPTIAPI
 cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInfo_Params* p) {
@@ -55,7 +56,8 @@ cuptiPmSamplingCounterDataGetSampleInfo(CUpti_PmSampling_CounterData_GetSampleIn
   SIM_PARAMS("cuptiPmSamplingCounterDataGetSampleInfo", p,
              CUpti_PmSampling_CounterData_GetSampleInfo_Params_STRUCT_SIZE);
   const CounterData data(p->pCounterDataImage, p->counterDataImageSize);
-  if (!data.valid() || !data.sampling() || p->sampleIndex >= data.rows()) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!data.valid() || !data.sampling() || p->sampleIndex >= data.rows())
+    return CUPTI_ERROR_INVALID_PARAMETER;
   p->startTimestamp = data.start(p->sampleIndex);
   p->endTimestamp = data.end(p->sampleIndex);
   return CUPTI_SUCCESS;

@@ -1,4 +1,5 @@
-// The host side of counters: planning and evaluation, no GPU needed. Result codes as libcupti 13.0 gives them.
+// The host side of counters: planning and evaluation, no GPU needed. Result codes as libcupti 13.0 gives
+// them.
 #include <cupti_profiler_host.h>
 
 #include <algorithm>
@@ -52,7 +53,8 @@ using namespace sim;
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params* p) {
   SIM_PARAMS("cuptiProfilerHostInitialize", p, CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE);
-  if (p->profilerType != CUPTI_PROFILER_TYPE_RANGE_PROFILER && p->profilerType != CUPTI_PROFILER_TYPE_PM_SAMPLING)
+  if (p->profilerType != CUPTI_PROFILER_TYPE_RANGE_PROFILER &&
+      p->profilerType != CUPTI_PROFILER_TYPE_PM_SAMPLING)
     return CUPTI_ERROR_INVALID_PARAMETER;
   if (!p->pChipName) return CUPTI_ERROR_INVALID_PARAMETER;
   const int chip = cupti_chip_named(p->pChipName);
@@ -78,13 +80,15 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerHostDeinitialize(CUpti_Profiler_Hos
 
 SIM_EXPORT CUptiResult CUPTIAPI
 cuptiProfilerHostGetSupportedChips(CUpti_Profiler_Host_GetSupportedChips_Params* p) {
-  SIM_PARAMS("cuptiProfilerHostGetSupportedChips", p, CUpti_Profiler_Host_GetSupportedChips_Params_STRUCT_SIZE);
+  SIM_PARAMS("cuptiProfilerHostGetSupportedChips", p,
+             CUpti_Profiler_Host_GetSupportedChips_Params_STRUCT_SIZE);
   p->numChips = kNumCuptiChips;
   p->ppChipNames = kCuptiChips;
   return CUPTI_SUCCESS;
 }
 
-SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerHostGetBaseMetrics(CUpti_Profiler_Host_GetBaseMetrics_Params* p) {
+SIM_EXPORT CUptiResult CUPTIAPI
+cuptiProfilerHostGetBaseMetrics(CUpti_Profiler_Host_GetBaseMetrics_Params* p) {
   SIM_PARAMS("cuptiProfilerHostGetBaseMetrics", p, CUpti_Profiler_Host_GetBaseMetrics_Params_STRUCT_SIZE);
   if (!alive(p->pHostObject) || p->metricType < 0 || p->metricType >= CUPTI_METRIC_TYPE__COUNT)
     return CUPTI_ERROR_INVALID_PARAMETER;

@@ -6,6 +6,6 @@
 #include "machine.h"
 
 // Refuses a struct that is missing or older than its last field, then asks for scripted faults.
-#define SIM_PARAMS(function, p, size)                                     \
+#define SIM_PARAMS(function, p, size)                                         \
   if (!(p) || (p)->structSize < (size)) return CUPTI_ERROR_INVALID_PARAMETER; \
   SIM_FAULTS(function)

@@ -27,11 +27,11 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiRangeProfilerDisable(CUpti_RangeProfiler_Di
 }
 
 // A call on an object: found, or a wrong parameter.
-#define SIM_RANGE_CALL(function, Params, call)                                          \
-  SIM_EXPORT CUptiResult CUPTIAPI function(Params* p) {                                 \
-    SIM_PARAMS(#function, p, Params##_STRUCT_SIZE);                                     \
-    const auto session = range_sessions().find(p->pRangeProfilerObject);                \
-    return session ? session->call : CUPTI_ERROR_INVALID_PARAMETER;                     \
+#define SIM_RANGE_CALL(function, Params, call)                           \
+  SIM_EXPORT CUptiResult CUPTIAPI function(Params* p) {                  \
+    SIM_PARAMS(#function, p, Params##_STRUCT_SIZE);                      \
+    const auto session = range_sessions().find(p->pRangeProfilerObject); \
+    return session ? session->call : CUPTI_ERROR_INVALID_PARAMETER;      \
   }
 
 SIM_RANGE_CALL(cuptiRangeProfilerSetConfig, CUpti_RangeProfiler_SetConfig_Params, configure(*p))
@@ -39,8 +39,10 @@ SIM_RANGE_CALL(cuptiRangeProfilerStart, CUpti_RangeProfiler_Start_Params, start(
 SIM_RANGE_CALL(cuptiRangeProfilerStop, CUpti_RangeProfiler_Stop_Params, stop(*p))
 SIM_RANGE_CALL(cuptiRangeProfilerPushRange, CUpti_RangeProfiler_PushRange_Params, push(p->pRangeName))
 SIM_RANGE_CALL(cuptiRangeProfilerPopRange, CUpti_RangeProfiler_PopRange_Params, pop())
-SIM_RANGE_CALL(cuptiRangeProfilerDecodeData, CUpti_RangeProfiler_DecodeData_Params, decode(p->numOfRangeDropped))
-SIM_RANGE_CALL(cuptiRangeProfilerGetCounterDataSize, CUpti_RangeProfiler_GetCounterDataSize_Params, data_size(*p))
+SIM_RANGE_CALL(cuptiRangeProfilerDecodeData, CUpti_RangeProfiler_DecodeData_Params,
+               decode(p->numOfRangeDropped))
+SIM_RANGE_CALL(cuptiRangeProfilerGetCounterDataSize, CUpti_RangeProfiler_GetCounterDataSize_Params,
+               data_size(*p))
 SIM_RANGE_CALL(cuptiRangeProfilerCounterDataImageInitialize,
                CUpti_RangeProfiler_CounterDataImage_Initialize_Params, initialize_data(*p))
 

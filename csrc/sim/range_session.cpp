@@ -50,7 +50,8 @@ CUptiResult RangeSession::configure(const CUpti_RangeProfiler_SetConfig_Params& 
   if (target < p.minNestingLevel || target >= p.minNestingLevel + p.numNestingLevels)
     return CUPTI_ERROR_INVALID_PARAMETER;
   // A later pass of application replay completes the rows of an earlier process.
-  const bool resumed = p.replayMode == CUPTI_ApplicationReplay && (p.passIndex > 0 || target > p.minNestingLevel);
+  const bool resumed =
+      p.replayMode == CUPTI_ApplicationReplay && (p.passIndex > 0 || target > p.minNestingLevel);
   if (!resumed || p.pCounterDataImage != x_image) x_placed.clear();
   x_config = std::move(config);
   x_image = p.pCounterDataImage, x_image_size = p.counterDataImageSize;
@@ -69,7 +70,8 @@ CUptiResult RangeSession::configure(const CUpti_RangeProfiler_SetConfig_Params& 
 CUptiResult RangeSession::start() {
   const std::lock_guard lock(x_mutex);
   if (!x_configured || x_started) return CUPTI_ERROR_INVALID_OPERATION;
-  // Ranges of every pass are numbered from its start. Kernel replay makes all passes at once and goes on counting.
+  // Ranges of every pass are numbered from its start. Kernel replay makes all passes at once and goes on
+  // counting.
   if (!kernel_replay()) x_next.clear(), x_kernels = 0;
   x_started = true;
   g_counting.fetch_add(1);
@@ -129,7 +131,8 @@ CUptiResult RangeSession::pop() {
   const double span = o.end == 0 ? 0 : static_cast<double>(o.end - o.start);
   for (size_t i = 0; i < o.sums.size(); ++i) {
     const Raw& r = raws()[x_config.entries[i].id];
-    if (r.kind == Raw::Kind::kElapsed || r.kind == Raw::Kind::kTime) o.sums[i] = elapsed_value(r, span, x_chip);
+    if (r.kind == Raw::Kind::kElapsed || r.kind == Raw::Kind::kTime)
+      o.sums[i] = elapsed_value(r, span, x_chip);
   }
   collect(level, std::move(o.name), o.end == 0 ? 0 : o.start, o.end, o.sums);
   return CUPTI_SUCCESS;

@@ -53,7 +53,8 @@ class RangeSession {
 
   bool kernel_replay() const { return x_replay == CUPTI_KernelReplay; }
   bool in_pass(const CounterConfig::Entry& e) const { return kernel_replay() || e.pass == x_pass; }
-  void collect(uint16_t level, std::string name, uint64_t start, uint64_t end, const std::vector<double>& values);
+  void collect(uint16_t level, std::string name, uint64_t start, uint64_t end,
+               const std::vector<double>& values);
   Placed execute(const Work& work, Stream& stream, uint64_t duration, double kept_bytes);
   void advance_pass();
 

@@ -1,4 +1,5 @@
-// Objects that a C API hands out as pointers: a pointer that was given back, or never handed out, finds nothing.
+// Objects that a C API hands out as pointers: a pointer that was given back, or never handed out, finds
+// nothing.
 #pragma once
 #include <map>
 #include <memory>

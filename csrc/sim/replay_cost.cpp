@@ -17,7 +17,8 @@ double kept_bytes(const KernelCounters& counters) {
 }
 
 uint64_t copy_time(uint64_t bytes, const Chip& chip) {
-  return static_cast<uint64_t>(std::ceil(static_cast<double>(bytes) * 1e6 / static_cast<double>(chip.bandwidth_kb)));
+  return static_cast<uint64_t>(
+      std::ceil(static_cast<double>(bytes) * 1e6 / static_cast<double>(chip.bandwidth_kb)));
 }
 
 }  // namespace sim

@@ -17,7 +17,7 @@ void kernel_record(const Work& w) {
   const bool serial = kind_enabled(CUPTI_ACTIVITY_KIND_KERNEL, w.context);
   CUpti_ActivityKernel10 r{};
   r.kind = serial ? CUPTI_ACTIVITY_KIND_KERNEL : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-  r.sharedMemoryConfig = 1;  // CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE
+  r.sharedMemoryConfig = 1;                                    // CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE
   const bool recorded = (op.flags & CUPTISIM_GPU_TIMES) != 0;  // then 0 is what the record said
   r.registersPerThread =
       static_cast<uint16_t>(op.registers_per_thread || recorded ? op.registers_per_thread : 32);

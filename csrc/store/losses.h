@@ -15,6 +15,8 @@ namespace cuptiprof {
   X(region_overflow, "region or launch events lost because a thread's ring was full")                \
   X(spill_dropped, "rows lost because the disk did not keep up or failed")                           \
   X(unknown_records, "records of a kind this version does not know")                                 \
+  X(uncounted, "launches, regions and samples chosen for counters that have no values; see metadata")   \
+  X(sample_overflows, "times the hardware buffer of counter samples overflowed")                      \
   X(unreconciled_launches, "kernel launches seen for which no record came")
 
 // Written by the decoder thread and, for a few, by CUPTI's threads; read by anyone.

@@ -232,11 +232,11 @@ class Ranges:
         self.host.add(metrics)
         self.config = self.host.image()
         self.object = api.call("cuptiRangeProfilerEnable", context=api.context()).object
-        size = self._do(
+        size = self.do(
             "GetCounterDataSize", names=text_array(metrics), count=len(metrics), max_ranges=rows, tree_nodes=rows
         ).size
         self.data = (c_uint8 * size)()
-        self._do("CounterDataImageInitialize", size=size, image=self.data)
+        self.do("CounterDataImageInitialize", size=size, image=self.data)
         self.settings = {
             "config": self.config,
             "config_size": len(self.config),
@@ -250,32 +250,33 @@ class Ranges:
         }
         self.set_config()
 
-    def _do(self, what: str, **fields: Any) -> Any:
+    def do(self, what: str, **fields: Any) -> Any:
+        """Call cuptiRangeProfiler<what> on the object."""
         return self.api.call(f"cuptiRangeProfiler{what}", object=self.object, **fields)
 
     def set_config(self, **changes: Any) -> None:
         """SetConfig with the settings of the constructor, or others."""
-        self._do("SetConfig", **{**self.settings, **changes})
+        self.do("SetConfig", **{**self.settings, **changes})
 
     def start(self) -> None:
         """Start."""
-        self._do("Start")
+        self.do("Start")
 
     def stop(self) -> Any:
         """Stop; pass_index, target_level and all_submitted in the answer."""
-        return self._do("Stop")
+        return self.do("Stop")
 
     def push(self, name: str) -> None:
         """PushRange."""
-        self._do("PushRange", name=name.encode())
+        self.do("PushRange", name=name.encode())
 
     def pop(self) -> None:
         """PopRange."""
-        self._do("PopRange")
+        self.do("PopRange")
 
     def decode(self) -> int:
         """DecodeData; ranges dropped."""
-        return int(self._do("DecodeData").dropped)
+        return int(self.do("DecodeData").dropped)
 
     def count(self) -> int:
         """Ranges in the image."""
@@ -293,4 +294,71 @@ class Ranges:
 
     def disable(self) -> None:
         """Disable."""
-        self._do("Disable")
+        self.do("Disable")
+
+
+class Sampler:
+    """A PM sampler of a device with its images; 100 us and the newest trigger unless told otherwise."""
+
+    def __init__(
+        self,
+        api: CounterApi,
+        metrics: Sequence[str],
+        *,
+        chip: str = "GH100",
+        device: int = 0,
+        interval: int = 100_000,
+        trigger: int = GPU_TIME,
+        append: int = KEEP_OLDEST,
+        samples: int = 1000,
+        capacity: int = 1000,
+    ) -> None:
+        self.api, self.metrics = api, list(metrics)
+        api.call("cuptiProfilerInitialize")
+        self.host = Host(api, chip, SAMPLING)
+        self.host.add(metrics)
+        config = self.host.image()
+        self.object = api.call("cuptiPmSamplingEnable", device=device).object
+        names = {"names": text_array(metrics), "count": len(metrics)}
+        self.data = (c_uint8 * self.do("GetCounterDataSize", max_samples=samples, **names).size)()
+        self.clear()
+        self.settings = {
+            "config": config,
+            "config_size": len(config),
+            "buffer_size": 6144 * capacity,
+            "interval": interval,
+            "trigger": trigger,
+            "append": append,
+        }
+        self.set_config()
+
+    def do(self, what: str, **fields: Any) -> Any:
+        """Call cuptiPmSampling<what> on the object."""
+        return self.api.call(f"cuptiPmSampling{what}", object=self.object, **fields)
+
+    def set_config(self, **changes: Any) -> None:
+        """SetConfig with the settings of the constructor, or others."""
+        self.do("SetConfig", **{**self.settings, **changes})
+
+    def clear(self) -> None:
+        """CounterDataImageInitialize: no samples in the image."""
+        self.do("CounterDataImageInitialize", size=len(self.data), image=self.data)
+
+    def decode(self) -> Any:
+        """DecodeData; reason and overflow in the answer."""
+        return self.do("DecodeData", image=self.data, image_size=len(self.data))
+
+    def count(self) -> int:
+        """Samples in the image."""
+        p = self.api.call("cuptiPmSamplingGetCounterDataInfo", image=self.data, image_size=len(self.data))
+        assert p.populated == p.completed
+        return int(p.populated)
+
+    def times(self, index: int) -> tuple[int, int]:
+        """Start and end of a sample, ns."""
+        p = self.do("CounterDataGetSampleInfo", image=self.data, image_size=len(self.data), index=index)
+        return p.start, p.end
+
+    def values(self, index: int) -> list[float]:
+        """Values of the metrics in a sample."""
+        return self.host.evaluate(self.data, index, self.metrics)

@@ -1,0 +1,116 @@
+"""The counters of one running session: its plan, and what each result gets of them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from cuptiprof import _core
+from cuptiprof.counters.collect import make_tables
+from cuptiprof.counters.plan import CounterPlan, make_plan
+from cuptiprof.counters.request import CounterRequest
+from cuptiprof.devices import Device
+from cuptiprof.errors import MetricError
+from cuptiprof.filters import KernelFilter
+from cuptiprof.tables import Table
+
+EVENTS: dict[str, str] = dict(_core.COUNTER_EVENTS)
+"""Reason -> what it counts, of ``metadata["counters"]["events"]``."""
+
+_NOT_UNCOUNTED = ("nested", "differing", "overflows")
+
+
+class CounterWarning(UserWarning):
+    """Counters were asked for, and some or all could not be had."""
+
+
+class LiveCounters:
+    """Made when a session starts; Python's side of its counters."""
+
+    def __init__(
+        self, request: CounterRequest, device: Device, kernel_filter: KernelFilter | None, *, stepped: bool, explain: bool
+    ) -> None:
+        if request.strategy in ("range", "sample") and kernel_filter is not None and kernel_filter.name_patterns:
+            raise MetricError(
+                f"strategy {request.strategy!r} does not look at kernels, so kernels= selects nothing",
+                hint="regions= for range; none for sample: every kernel gets what was sampled while it ran",
+            )
+        chip = _core.chip_name(device.library, 0)
+        self.plan: CounterPlan = make_plan(request, device.library, chip, stepped=stepped)
+        self.simulated = device.simulated
+        self.counts: dict[str, Any] = {}
+        if explain:
+            print(self.plan.explain(), file=sys.stderr)
+
+    def add_to(self, session: _core.Session, tables: dict[str, Table], metadata: dict[str, Any]) -> dict[str, int]:
+        """Put what was measured since the last result into its tables and metadata; returns the losses.
+
+        Warns with :class:`CounterWarning` when CUPTI refused, or nothing was selected.
+        """
+        rows = session.take_counters()
+        assert rows is not None
+        strings = next(iter(tables.values())).strings
+        tables.update(make_tables(self.plan, rows, session.counter_text, strings))
+        total = session.counter_counts()
+        counts = {k: total[k] - self.counts.get(k, 0) for k in EVENTS}
+        selected = total["selected"] - self.counts.get("selected", 0)
+        self.counts = dict(total)
+        notes = self._notes(total, tables)
+        metadata["counters"] = {
+            **self.plan.metadata(),
+            "simulated": self.simulated,
+            "events": {k: v for k, v in counts.items() if v},
+            "names_judged": total["names_judged"],
+            "notes": notes,
+        }
+        self._warn(total, selected, len(rows["start"]), metadata["counters"])
+        return {
+            "uncounted": sum(v for k, v in counts.items() if k not in _NOT_UNCOUNTED),
+            "sample_overflows": counts["overflows"],
+        }
+
+    def _notes(self, total: dict[str, Any], tables: dict[str, Table]) -> list[str]:
+        notes = []
+        strategy = self.plan.strategy
+        if strategy == "replay" and self.plan.passes > 1:
+            notes.append(f"selected kernels ran {self.plan.passes} times, alone: their times are those of replays")
+        elif strategy in ("replay", "iterate"):
+            notes.append("selected kernels ran alone, not beside others")
+        elif strategy == "range":
+            notes.append("times of measured regions include the profiler's own work; take times from an unmeasured run")
+        elif strategy == "sample":
+            notes.append("samples cover the whole device, work of other processes included")
+        if not self.simulated:
+            notes.append("CUPTI may hold the clocks at their base frequency while it measures")
+        if total["communicating"]:
+            notes.append(
+                f"{total['communicating']} kernels that wait for other GPUs were left out (communicating=True counts them)"
+            )
+        if strategy == "iterate":
+            ranges = tables["metric_ranges"]
+            short = int(np.sum(ranges["passes"] < len(self.plan.groups)))
+            if short:
+                notes.append(f"{short} of {len(ranges)} kernels were not met in every pass group: metrics of the others are missing")
+        if total["differing"]:
+            notes.append(f"{total['differing']} times a repeated run had other regions than the first")
+        if total["nested"]:
+            notes.append(f"{total['nested']} regions inside a measured one were not measured (region_levels=)")
+        return notes
+
+    def _warn(self, total: dict[str, Any], selected: int, measured: int, metadata: dict[str, Any]) -> None:
+        if total["error"]:
+            name, what, hint = _core.error_text(total["error"])
+            text = f"{total['error_call']} returned {name}: {what or 'counters could not be read'}. {hint}".strip()
+        elif measured == 0 and selected == 0 and self.plan.strategy in ("replay", "iterate"):
+            text = "no kernel was selected for counters: none matched the filter, or none was launched"
+        elif measured == 0 and self.plan.strategy == "range":
+            text = "no region was measured: none matched regions=, or none was entered after a kernel or allocation"
+        elif measured == 0 and self.plan.strategy == "sample":
+            text = "no sample came: the run was shorter than a few sampling intervals"
+        else:
+            return
+        metadata["notes"].append(text)
+        warnings.warn(text, CounterWarning, stacklevel=6)

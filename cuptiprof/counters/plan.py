@@ -1,0 +1,201 @@
+"""From a request to what the hardware will do: metrics, pass groups, strategy, and what that will cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cuptiprof import _core
+from cuptiprof.counters.request import CounterRequest
+from cuptiprof.errors import MetricError
+from cuptiprof.metrics import Metric, resolve_events, resolve_section, resolve_set, select
+
+if TYPE_CHECKING:
+    from cuptiprof.filters import KernelFilter
+
+# Chips whose sampling can only be triggered by the system clock (CUPTI 13.0, cupti_pmsampling.h).
+_CYCLE_TRIGGER = ("TU1", "GA100", "GV1")
+_SYSTEM_CLOCK_HZ = 1.2e9  # nominal: samples carry their real times
+
+
+@dataclass(frozen=True)
+class CounterPlan:
+    """How a request is carried out on one chip.
+
+    Attributes:
+        strategy: "replay", "iterate", "range" or "sample".
+        metrics: what is reported.
+        groups: perfworks metrics that are read together, with the image that configures the hardware.
+        dropped: names of a set or section that CUPTI cannot count, with the reason.
+    """
+
+    request: CounterRequest
+    chip: str
+    strategy: str
+    metrics: tuple[Metric, ...]
+    groups: tuple[_core.PassGroup, ...]
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def passes(self) -> int:
+        """How often the work must run to have every value."""
+        return sum(g.passes for g in self.groups)
+
+    def options(self, kernel_filter: KernelFilter | None) -> _core.CounterOptions:
+        """What the native session needs."""
+        by_cycles = self.chip.startswith(_CYCLE_TRIGGER)
+        interval = self.request.interval_ns
+        return _core.CounterOptions(
+            strategy=self.strategy,
+            chip=self.chip,
+            groups=list(self.groups),
+            filter=kernel_filter.native if kernel_filter is not None else None,
+            communicating=self.request.communicating,
+            levels=self.request.region_levels,
+            interval=max(int(interval * _SYSTEM_CLOCK_HZ / 1e9), 1) if by_cycles else interval,
+            interval_in_cycles=by_cycles,
+            keep_latest=not self.chip.startswith("TU1"),
+        )
+
+    def cost(self) -> str:
+        """What it will do to the program, in a sentence."""
+        n = self.passes
+        if self.strategy == "sample":
+            return f"the device is sampled every {self.request.interval_ns / 1000:g} us; nothing is serialised or replayed"
+        if self.strategy == "iterate":
+            return f"each selected kernel is measured alone, never replayed; {n} steps or occurrences fill every metric"
+        if self.strategy == "range":
+            times = "as the program goes" if n == 1 else f"over {n} runs of the repeated work"
+            return f"selected regions are measured {times}"
+        if n == 1:
+            return "each selected kernel is measured alone, in the one run it makes anyway"
+        return f"each selected kernel runs {n} times, alone; its memory is saved and restored between"
+
+    def metadata(self) -> dict[str, Any]:
+        """``metadata["counters"]`` of the result, but for what only the run can tell."""
+        return {
+            "strategy": self.strategy,
+            "chip": self.chip,
+            "passes": self.passes,
+            "metrics": [
+                {
+                    "name": m.name,
+                    "unit": m.unit,
+                    "description": m.description,
+                    "expression": m.expression,
+                    "status": m.status,
+                    "kind": m.kind,
+                    "category": m.category,
+                    "inputs": list(m.inputs),
+                }
+                for m in self.metrics
+            ],
+            "groups": [list(g.metrics) for g in self.groups],
+            "dropped": dict(self.dropped),
+            "sampling_interval_ns": self.request.interval_ns if self.strategy == "sample" else None,
+        }
+
+    def explain(self) -> str:
+        """Metrics, expressions, passes, strategy and cost, as text for people."""
+        width = max((len(m.name) for m in self.metrics), default=0)
+        lines = [
+            f"Chip {self.chip}, strategy {self.strategy}, {self.passes} pass{'' if self.passes == 1 else 'es'}",
+            f"Cost: {self.cost()}",
+            "",
+            "Metrics",
+        ]
+        lines += [f"  {m.name:{width}}  = {m.expression}" for m in self.metrics]
+        lines += ["", "Pass groups"]
+        for i, g in enumerate(self.groups, 1):
+            lines.append(f"  {i} ({g.passes} pass{'' if g.passes == 1 else 'es'}): {', '.join(g.metrics)}")
+        if self.dropped:
+            lines += ["", "Left out"]
+            lines += [f"  {name}: {reason}" for name, reason in self.dropped.items()]
+        return "\n".join(lines)
+
+
+def plan_cache_dir() -> str:
+    """Where plans are kept between processes: ``$XDG_CACHE_HOME/cuptiprof/plans``."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return str(Path(base) / "cuptiprof" / "plans") if os.path.isabs(base) else ""
+
+
+def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *, stepped: bool) -> CounterPlan:
+    """Plan a request for a chip; loads NVIDIA's planning library unless the plan is in the cache.
+
+    Args:
+        stepped: the program calls ``step()``, so that "auto" may spread passes over steps.
+
+    Raises:
+        MetricError: unknown metrics, ones the chip lacks, or ones the strategy cannot collect (with what can).
+    """
+    sampling = request.strategy == "sample"
+    planner = _core.MetricPlanner(library, chip, sampling, None, plan_cache_dir())
+    metrics, dropped = _resolve(request, planner, chip, sampling)
+    inputs = list(dict.fromkeys(name for m in metrics for name in m.inputs))
+    if not inputs:
+        raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))
+    strategy = request.strategy
+    groups = planner.plan(inputs)
+    if strategy == "auto":
+        strategy = "replay" if _passes(groups) == 1 or not stepped else "iterate"
+        if strategy == "replay" and len(groups) > 1:
+            strategy = "iterate"
+    if strategy == "iterate":
+        groups = planner.one_pass_groups(inputs)
+    elif strategy == "replay" and len(groups) > 1:
+        raise MetricError(
+            f"these metrics need {len(groups)} hardware configurations, and a replayed kernel has one",
+            hint="strategy='iterate', or fewer metrics: " + " | ".join(", ".join(g.metrics) for g in groups),
+        )
+    elif (strategy == "sample" or (strategy == "range" and not request.repeatable)) and _passes(groups) > 1:
+        raise _too_many_passes(strategy, groups, planner, inputs, metrics)
+    return CounterPlan(request, chip, strategy, tuple(metrics), tuple(groups), dropped)
+
+
+def _passes(groups: Sequence[_core.PassGroup]) -> int:
+    return sum(g.passes for g in groups)
+
+
+def _resolve(
+    request: CounterRequest, planner: _core.MetricPlanner, chip: str, sampling: bool
+) -> tuple[list[Metric], dict[str, str]]:
+    found: dict[str, Metric] = {}
+    dropped: dict[str, str] = {}
+    describe = planner.properties
+    if request.metrics:
+        selection = select(request.metrics, chip, describe=describe)
+        found.update((m.name, m) for m in selection.metrics)
+        dropped.update(selection.dropped)
+    if request.events:
+        found.update((m.name, m) for m in resolve_events(request.events, chip, describe=describe))
+    chosen = [resolve_set(request.set, chip, describe=describe, sampling=sampling)] if request.set else []
+    chosen += [resolve_section(s, chip, describe=describe, sampling=sampling) for s in request.section]
+    for selection in chosen:
+        found.update((m.name, m) for m in selection.metrics)
+        dropped.update(selection.dropped)
+    return list(found.values()), dropped
+
+
+def _too_many_passes(
+    strategy: str,
+    groups: Sequence[_core.PassGroup],
+    planner: _core.MetricPlanner,
+    inputs: list[str],
+    metrics: Sequence[Metric],
+) -> MetricError:
+    """An error that says which metrics fit into one pass together and which to drop."""
+    needed = _passes(groups)
+    try:
+        fits = set(max(planner.one_pass_groups(inputs), key=lambda g: len(g.metrics)).metrics)
+    except MetricError:
+        alone = [i for i in inputs if _passes(planner.plan([i])) == 1]
+        fits = set(max(planner.one_pass_groups(alone), key=lambda g: len(g.metrics)).metrics) if alone else set()
+    drop = [m.name for m in metrics if not set(m.inputs) <= fits]
+    hint = f"drop {', '.join(drop)}" if len(drop) < len(metrics) else "ask for fewer metrics"
+    if strategy == "range":
+        hint += ", or repeat the work: profile(..., repeatable=True) and prof.repeat(function)"
+    return MetricError(f"these metrics need {needed} passes, and strategy {strategy!r} has one", hint=hint)

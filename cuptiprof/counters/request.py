@@ -1,0 +1,99 @@
+"""What the user asked to count, checked as far as it can be without a device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cuptiprof.errors import MetricError
+
+STRATEGIES = ("auto", "replay", "iterate", "range", "sample")
+MIN_INTERVAL_NS = 1_000
+MAX_INTERVAL_NS = 10_000_000_000
+
+
+@dataclass(frozen=True)
+class CounterRequest:
+    """The counter keywords of ``profile``; see there."""
+
+    metrics: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    set: str | None = None
+    section: tuple[str, ...] = ()
+    strategy: str = "auto"
+    interval_ns: int = 100_000
+    repeatable: bool = False
+    region_levels: int = 1
+    communicating: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything is to be counted."""
+        return bool(self.metrics or self.events or self.set or self.section)
+
+
+def make_request(
+    *,
+    metrics: str | Iterable[str] | None,
+    events: str | Iterable[str] | None,
+    set: str | None,
+    section: str | Iterable[str] | None,
+    strategy: str,
+    sampling_interval: int | float | str,
+    repeatable: bool,
+    region_levels: int,
+    communicating: bool,
+) -> CounterRequest:
+    """The request that these keywords make.
+
+    Raises:
+        MetricError: an unknown strategy, or an interval or a number of levels out of range.
+    """
+    if strategy not in STRATEGIES:
+        raise MetricError(f"unknown strategy {strategy!r}", hint=f"one of: {', '.join(STRATEGIES)}")
+    if not 1 <= region_levels <= 32:
+        raise MetricError(f"region_levels={region_levels} is out of range", hint="1 (outermost regions) to 32")
+    if region_levels > 1 and not repeatable:
+        raise MetricError(
+            "nested regions are counted one level at a time, so the work must run several times",
+            hint="repeatable=True and prof.repeat(function), or region_levels=1",
+        )
+    return CounterRequest(
+        _names(metrics),
+        _names(events),
+        set,
+        _names(section),
+        strategy,
+        parse_interval(sampling_interval),
+        repeatable,
+        region_levels,
+        communicating,
+    )
+
+
+def _names(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    parts = given.split(",") if isinstance(given, str) else list(given)
+    if not all(isinstance(p, str) for p in parts):
+        raise MetricError("metrics are named by text", hint='metrics=["ipc", "dram_read_throughput"]')
+    return tuple(p.strip() for p in parts if p.strip())
+
+
+def parse_interval(interval: int | float | str) -> int:
+    """Nanoseconds from a number (ns) or a text such as "100us", "1 ms", "2.5us".
+
+    Raises:
+        MetricError: not an interval between 1 us and 10 s.
+    """
+    if isinstance(interval, str):
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ns|us|µs|ms|s)?\s*", interval)
+        if not match:
+            raise MetricError(f"cannot read {interval!r} as a sampling interval", hint='for example "100us" or "1ms"')
+        scale = {"ns": 1, None: 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}[match.group(2)]
+        ns = float(match.group(1)) * scale
+    else:
+        ns = float(interval)
+    if not MIN_INTERVAL_NS <= ns <= MAX_INTERVAL_NS:
+        raise MetricError(f"a sampling interval of {interval!r} is out of range", hint="1us to 10s; 100us is usual")
+    return int(ns)
