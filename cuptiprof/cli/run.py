@@ -19,6 +19,8 @@ from typing import Any
 
 import cuptiprof
 from cuptiprof.activities import KINDS
+from cuptiprof.cli import application_replay
+from cuptiprof.cli.counters import add_counter_arguments, counter_options, counter_views, take_short_option
 from cuptiprof.cli.output import add_format_arguments, expand, print_reports, progress_bar
 from cuptiprof.errors import CuptiprofError, FilterError, ResultError
 from cuptiprof.result import Result
@@ -31,6 +33,8 @@ EXAMPLES = """examples:
   cuptiprof run --kernels "::gemm:1" train.py          (nvprof: first run of each kernel with gemm in its name)
   cuptiprof run -k regex:gemm -s 10 -c 20 train.py     (ncu: skip 10 matching launches, keep 20)
   cuptiprof run --print-gpu-trace --csv --log-file %p.csv train.py
+  cuptiprof run --metrics ipc,achieved_occupancy --kernels "::gemm:1" train.py
+  cuptiprof run --set basic --replay-mode application --explain train.py
 """
 
 
@@ -53,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prints = parser.add_argument_group("what to print (nvprof's names)")
     for option, view in (("--print-summary", "summary"), ("--print-gpu-trace", "gpu-trace"),
                          ("--print-gpu-traces", "gpu-trace"), ("--print-api-trace", "api-trace"),
-                         ("--print-regions", "regions")):  # fmt: skip
+                         ("--print-regions", "regions"), ("--print-metrics", "metrics"),
+                         ("--print-events", "events"), ("--print-samples", "samples")):  # fmt: skip
         prints.add_argument(option, dest="view", action="append_const", const=view)
     which = parser.add_argument_group("which kernels (nvprof's and ncu's options)")
     which.add_argument(
@@ -74,13 +79,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--devices", metavar="LIST", help="device ordinals, comma-separated")
     which.add_argument("--nvtx-include", action="append", metavar="EXPR", help="regions and NVTX ranges to keep")
     which.add_argument("--nvtx-exclude", action="append", metavar="EXPR", help="regions and NVTX ranges to leave out")
+    add_counter_arguments(parser)
     add_format_arguments(parser)
-    parser.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m does")
+    parser.add_argument("-m", dest="module", action="store_true",
+                        help="run a module, as python -m does; with the name of metrics: nvprof's -m, as --metrics")  # fmt: skip
     parser.add_argument("script", metavar="script.py|module", help="what to run")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
 
 
 def main(arguments: argparse.Namespace) -> int:
+    arguments = take_short_option(arguments)
     if not arguments.module and not os.path.exists(arguments.script):
         raise CuptiprofError(f"no such script: {arguments.script}", hint="for a module use: cuptiprof run -m MODULE")
     output = expand(arguments.output) if arguments.output else None
@@ -91,6 +99,13 @@ def main(arguments: argparse.Namespace) -> int:
         and not arguments.force_overwrite
     ):
         raise ResultError(f"{output} exists", hint="choose another name, or -f to replace it")
+    counters = counter_options(arguments)
+    if arguments.replay_mode == "application":
+        plan = application_replay.plan_runs(arguments)
+        if arguments.explain:
+            sys.stderr.write(plan.text())
+        result, status = application_replay.replay(arguments, plan)
+        return _report_or_fail(result, arguments, output, status)
     prof = cuptiprof.profile(
         device=arguments.device,
         activities=arguments.activities.split(",") if arguments.activities else None,
@@ -98,6 +113,7 @@ def main(arguments: argparse.Namespace) -> int:
         keep=arguments.keep,
         budget=arguments.budget,
         profile_from_start=arguments.profile_from_start == "on",
+        **counters,
     )
     prof.start()
     timer = None
@@ -111,11 +127,7 @@ def main(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EmptySelectionWarning)  # the report's header says it
         result = prof.stop()
-    try:
-        _report(result, arguments, output)
-    except CuptiprofError as e:
-        print(f"cuptiprof: {e}", file=sys.stderr)
-        status = status or 1
+    status = _report_or_fail(result, arguments, output, status)
     if died_of is not None:
         # The shell shall see what would have been without us.
         sys.stdout.flush()
@@ -205,6 +217,16 @@ def _show(error: BaseException) -> None:
     traceback.print_exception(type(error), error, tb)
 
 
+def _report_or_fail(result: Result, arguments: argparse.Namespace, output: str | None, status: int) -> int:
+    """Save and print; the exit status, which a failure here makes 1 unless the script failed by itself."""
+    try:
+        _report(result, arguments, output)
+    except CuptiprofError as e:
+        print(f"cuptiprof: {e}", file=sys.stderr)
+        return status or 1
+    return status
+
+
 def _report(result: Result, arguments: argparse.Namespace, output: str | None) -> None:
     if output:
         with progress_bar(f"writing {output}") as progress:
@@ -214,6 +236,8 @@ def _report(result: Result, arguments: argparse.Namespace, output: str | None) -
                 result.save(output, overwrite=arguments.force_overwrite, progress=progress)
     if arguments.quiet:
         return
-    views = arguments.view or (["regions", "summary"] if len(result.regions) else ["summary"])
+    views = (
+        arguments.view or counter_views(arguments) or (["regions", "summary"] if len(result.regions) else ["summary"])
+    )
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
     print_reports([result.report(v, **options) for v in dict.fromkeys(views)], arguments, default="%2")

@@ -29,14 +29,14 @@ _FIELDS = ("value", "min", "max", "spread", "count", "group", "from_means")
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """What the plan said of one metric; texts are empty where it said nothing. ``kind`` is "metric" or "event"."""
+    """What the plan said of one metric; texts are empty where it said nothing. The category of nvprof's events is "event"."""
 
     name: str
     unit: str = ""
     description: str = ""
     expression: str = ""
     status: str = ""
-    kind: str = ""
+    category: str = ""
     inputs: tuple[str, ...] = ()
 
 
@@ -63,7 +63,7 @@ class CounterPlan:
             if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
                 texts = {
                     key: _text(entry.get(key))
-                    for key in ("name", "unit", "description", "expression", "status", "kind")
+                    for key in ("name", "unit", "description", "expression", "status", "category")
                 }
                 inputs = tuple(name for name in _list(entry.get("inputs")) if isinstance(name, str))
                 infos.setdefault(texts["name"], MetricInfo(**texts, inputs=inputs))

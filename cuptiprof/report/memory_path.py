@@ -97,5 +97,5 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         data=data,
         headings=(Heading("device", 'Device "{}"'), Heading("work")),
         notes={"": nothing if len(result.counters) else NOTHING},
-        footers=left_out(len(spans), len(spans[:limit]), "kernels"),
+        footers=left_out(len(spans), len(spans[:limit]), "kernels or regions"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,12 +52,11 @@ def metrics_view(result: Result, *, demangle: bool = True, limit: int | None = N
 def events_view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
     """Device, kernel: invocations, event, min, max, avg, total over all invocations. ``limit`` is kernels a device.
 
-    Events are what the plan calls so; if it names no kinds, all metrics that count something.
+    Events are what the plan calls so; if it calls nothing so, all metrics that count something.
     """
     found = aggregate(result, demangle)
-    chosen = np.isin(found.metric, _events(result, found.metrics))
-    keep = np.flatnonzero(chosen)
-    keep = keep[np.isin(keep, found.first_kernels(limit))]
+    found = found.where(np.isin(found.metric, _events(result, found.metrics)))
+    keep = found.first_kernels(limit)
     data = _common(result, found, keep) | {
         "event": [found.metrics[i] for i in found.metric[keep].tolist()],
         "total": (found.mean * found.invocations)[keep].tolist(),
@@ -69,9 +68,9 @@ def events_view(result: Result, *, demangle: bool = True, limit: int | None = No
 
 
 def _events(result: Result, names: list[str]) -> list[int]:
-    kinds = [result.counters.info(name).kind for name in names]
-    if any(kind == "event" for kind in kinds):
-        return [i for i, kind in enumerate(kinds) if kind == "event"]
+    events = [i for i, name in enumerate(names) if result.counters.info(name).category == "event"]
+    if events:
+        return events
     unit_of = units(result)
     return [i for i, name in enumerate(names) if form_of(unit_of[name]) == "count"]
 
@@ -96,6 +95,22 @@ class Aggregate:
     mean: Float64
     kernels_before: Int64  # kernels of the same device that come before the row's
 
+    def where(self, mask: npt.NDArray[np.bool_]) -> Aggregate:
+        """The rows that ``mask`` selects, kernels numbered anew."""
+        device, kind, name = self.device[mask], self.kind[mask], self.name[mask]
+        return replace(
+            self,
+            device=device,
+            kind=kind,
+            name=name,
+            metric=self.metric[mask],
+            invocations=self.invocations[mask],
+            minimum=self.minimum[mask],
+            maximum=self.maximum[mask],
+            mean=self.mean[mask],
+            kernels_before=_number_in_device(device, kind, name),
+        )
+
     @property
     def new_kernel(self) -> npt.NDArray[np.bool_]:
         """Mask of the first row of each kernel."""
@@ -117,7 +132,7 @@ class Aggregate:
         more = len(
             {(d, k) for d, k in zip(self.device[hidden].tolist(), self.kernels_before[hidden].tolist(), strict=True)}
         )
-        return (f"... and {more} more kernels",) if more else ()
+        return (f"... and {more} more kernels or regions",) if more else ()
 
 
 def aggregate(result: Result, demangle: bool) -> Aggregate:
@@ -151,7 +166,7 @@ def aggregate(result: Result, demangle: bool) -> Aggregate:
     count = np.add.reduceat(weight[order], edges)
     # Weights as shares, so that the mean of equal values is that value.
     mean = value[first] + np.add.reduceat(((value - value[first][inverse]) * weight)[order], edges) / count
-    kernel = dense_pairs(used[:, 0], used[:, 1], used[:, 2])
+    kernel = _number_in_device(used[:, 0], used[:, 1], used[:, 2])
     return Aggregate(
         names=list(names.names),
         metrics=metrics,
@@ -167,8 +182,10 @@ def aggregate(result: Result, demangle: bool) -> Aggregate:
     )
 
 
-def dense_pairs(device: Int64, kind: Int64, name: Int64) -> Int64:
+def _number_in_device(device: Int64, kind: Int64, name: Int64) -> Int64:
     """Number of each row's (kind, name) within its device, in order; rows are sorted by all three."""
+    if not len(device):
+        return np.zeros(0, np.int64)
     new = np.r_[True, (np.diff(device) != 0) | (np.diff(kind) != 0) | (np.diff(name) != 0)]
     number = np.cumsum(new) - 1
     first = np.r_[True, np.diff(device) != 0]

@@ -70,7 +70,7 @@ def test_csv_is_read_by_pandas(view: str) -> None:
     rows = report.rows
     assert len(frame) == len(rows)
     for key in ("time_ns", "avg_ns", "duration_ns", "calls", "kernels", "name", "region", "throughput"):
-        if key in frame and key in rows[0]:
+        if rows and key in frame and key in rows[0]:
             assert [None if pd.isna(v) else v for v in frame[key]] == [row[key] for row in rows], key
     for key in ("grid", "block"):
         if f"{key}_x" in frame and rows:

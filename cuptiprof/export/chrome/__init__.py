@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cuptiprof.export.chrome import gpu, host
+from cuptiprof.export.chrome import counters, gpu, host
 from cuptiprof.export.chrome.header import Row, members, row_names
 from cuptiprof.export.chrome.identity import Identity
 from cuptiprof.export.chrome.projection import project
@@ -166,6 +166,7 @@ class _Layout:
         yield from gpu.graph_events(result, who, self.graph_tid)
         yield from gpu.sync_events(result, who, self.sync_tid)
         yield from gpu.overhead_events(result, self.overhead_row)
+        yield from counters.sample_events(result)
         started: set[int] = set()
         for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
             yield from host.flow_events(result, who, name, tid, started)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cuptiprof.enums import MEMCPY_KINDS, MEMORY_KINDS, OVERHEAD_KINDS, SYNC_KINDS
+from cuptiprof.export.chrome.counters import kernel_args
 from cuptiprof.export.chrome.identity import Identity
 from cuptiprof.export.chrome.launch_args import LaunchArgs
 from cuptiprof.export.chrome.text import microseconds, quoted
@@ -30,6 +31,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
     ids = kernel_names(table, demangle)
     names = quoted(ids.names)
     external = who.external_ids(table["correlation_id"], table["region_instance"])
+    counters = kernel_args(result)
     for rows in chunks(len(table)):
         get = _getter(table, rows)
         start = table["start"][rows]
@@ -50,6 +52,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
             node,
             channel,
             kind,
+            counted,
         ) in zip(
             ids.ids[rows].tolist(),
             microseconds(start),
@@ -66,6 +69,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
             get("graph_node_id"),
             get("channel_id"),
             get("channel_type"),
+            counters(rows),
             strict=True,
         ):
             extra = f',"graph id":{graph},"graph node id":{node}' if graph or node else ""
@@ -74,7 +78,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
             texts.append(
                 f'{{"ph":"X","cat":"kernel","name":{names[name]},"pid":{device},"tid":{row},"ts":{ts},"dur":{dur},'
                 f'"args":{{{_external(ext)}"queued":{queued},"device":{device},"context":{context},"stream":{stream},'
-                f'"correlation":{correlation},{launches.text(device, config)}{extra}}}}}'
+                f'"correlation":{correlation},{launches.text(device, config)}{extra}{counted}}}}}'
             )
         yield texts
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuptiprof.occupancy import chip_limits
+from cuptiprof.report.counters import CounterPlan
 from cuptiprof.result import Result
 
 
@@ -24,6 +25,8 @@ class Row:
 def members(result: Result, base_ns: int) -> dict[str, Any]:
     """Top-level members of the trace other than its events."""
     metadata = result.metadata
+    plan = CounterPlan.of(metadata)
+    counted = list(plan.lines(run_is_simulated=result.simulated)) if plan is not None else []
     simulated = f"simulated ({metadata.get('simulated_chip') or 'unknown chip'})" if result.simulated else ""
     return {
         "schemaVersion": 1,
@@ -34,6 +37,7 @@ def members(result: Result, base_ns: int) -> dict[str, Any]:
         "traceName": " ".join(filter(None, [simulated, f"cuptiprof {metadata.get('cuptiprof_version', '')}".strip()])),
         "simulated": bool(result.simulated),
         "device": str(metadata.get("device", "")),
+        **({"counters": counted} if counted else {}),
         "losses": {name: count for name, count in result.losses.items() if count},
     }
 

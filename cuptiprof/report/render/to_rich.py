@@ -14,10 +14,12 @@ from cuptiprof.report.render.cells import (
     missing_notes,
     table_spans,
 )
+from cuptiprof.report.render.to_text import plain_table
 from cuptiprof.report.units import check_time_unit
 
 _GAP = 1  # blank cells after a column
 _MIN_NAME = 16
+_MANY = 5_000  # rows past which rich's layout takes longer than reading them: they come as plain lines
 
 
 def to_rich(report: Report, width: int | None = None) -> str:
@@ -34,11 +36,14 @@ def to_rich(report: Report, width: int | None = None) -> str:
     for line in report.header:
         simulated = line.startswith("SIMULATED")
         console.print(Text(printable(line), style="bold yellow" if simulated else "dim", overflow="fold"))
+    many = len(view) > _MANY
+    if many:
+        out.write("\n".join(plain_table(view, units)) + "\n")
     columns = [column for column in human_columns(view) if column.key != view.block_key]
-    cells = [format_column(view, column, units) for column in columns]
+    cells = [format_column(view, column, units) if not many else [] for column in columns]
     widths = _widths(columns, cells, console.width)
     messages = message_rows(view)
-    for above, first, after in table_spans(view):
+    for above, first, after in table_spans(view) if not many else ():
         if first == after:
             continue
         title = Text("\n".join(map(printable, above)), style="bold") if above else None

@@ -22,7 +22,7 @@ def to_text(report: Report) -> str:
     view = report.content
     lines = [_PREFIX + printable(line) for line in (*report.header, f"{report.title}:")]
     if len(view):
-        lines += _table(view, check_time_unit(report.units))
+        lines += plain_table(view, check_time_unit(report.units))
     lines += missing_notes(view)
     if view.footers:
         lines += ["", *map(printable, view.footers)]
@@ -31,7 +31,8 @@ def to_text(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(view: View, units: TimeUnit) -> list[str]:
+def plain_table(view: View, units: TimeUnit) -> list[str]:
+    """Titles and rows as padded lines, with the headings between them."""
     padded: list[list[str]] = []
     for column in human_columns(view):
         cells = format_column(view, column, units)

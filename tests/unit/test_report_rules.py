@@ -1,0 +1,100 @@
+"""Nsight Compute's core rules: what they say on either side of each threshold."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from metric_results import counted, launch, values
+
+from cuptiprof.report import rules
+from cuptiprof.report.rules import Message, evaluate
+
+BALANCED = {rules.COMPUTE: 75.0, rules.MEMORY: 70.0}
+
+
+def said(rule: str, **facts: float) -> list[Message]:
+    return [message for message in evaluate(facts) if message.rule == rule]
+
+
+def sol(compute: float, memory: float, **more: float) -> Message:
+    (message,) = said("SOLBottleneck", **{rules.COMPUTE: compute, rules.MEMORY: memory}, **more)
+    return message
+
+
+def test_speed_of_light() -> None:
+    assert "latency" in sol(59.9, 59.9).text and sol(59.9, 10).severity == "OPT"
+    assert "too small" in sol(59.9, 59.9, **{rules.WAVES: 0.9}).text
+    assert "latency" in sol(59.9, 59.9, **{rules.WAVES: 1.0}).text
+    assert "balance" in sol(60, 69.9).text and "balance" in sol(60, 55).text
+    assert sol(60, 70).text.startswith("Memory is used more") and sol(75, 60).text.startswith("Compute is used more")
+    assert sol(80, 0).text.startswith("Compute reaches 80.0 %") and sol(79, 81).text.startswith("Memory reaches")
+    assert said("SOLBottleneck", **{rules.COMPUTE: 50.0}) == []
+
+
+def test_issue_slots() -> None:
+    assert said("IssueSlotUtilization", **{rules.ISSUE_ACTIVE: 0.6}) == []
+    (plain,) = said("IssueSlotUtilization", **{rules.ISSUE_ACTIVE: 0.59})
+    assert plain.speedup == pytest.approx(41) and "wait most" in plain.text
+    few = said("IssueSlotUtilization", **{rules.ISSUE_ACTIVE: 0.1, rules.WARPS_ACTIVE: 0.9})[0]
+    assert "less than one active warp" in few.text
+    low = said("IssueSlotUtilization", **{rules.ISSUE_ACTIVE: 0.1, rules.WARPS_ACTIVE: 7.9, rules.MAX_WARPS: 10.0})[0]
+    assert "achieved occupancy" in low.text
+    enough = said("IssueSlotUtilization", **{rules.ISSUE_ACTIVE: 0.1, rules.WARPS_ACTIVE: 8.0, rules.MAX_WARPS: 10.0})[
+        0
+    ]
+    assert "wait most" in enough.text
+    capped = said("IssueSlotUtilization", **{rules.ISSUE_ACTIVE: 0.1, rules.COMPUTE: 70.0, rules.MEMORY: 1.0})[0]
+    assert capped.speedup == pytest.approx(30)
+    assert said("IssueSlotUtilization", issue_slot_utilization=10.0)[0].speedup == pytest.approx(90)  # nvprof's name, %
+
+
+def stall(reason: str) -> str:
+    return reason.join(rules.STALL)
+
+
+def test_stalls() -> None:
+    facts = {rules.ISSUE_ACTIVE: 0.79, rules.LATENCY: 10.0, stall("long_scoreboard"): 3.1, stall("barrier"): 3.0,
+             stall("selected"): 9.0, stall("wait"): 5.0}  # fmt: skip
+    found = said("CPIStall", **facts)
+    assert [message.text.rsplit(" on ")[1] for message in found] == ["wait.", "long scoreboard."]  # largest first
+    assert said("CPIStall", **{**facts, rules.ISSUE_ACTIVE: 0.8}) == []
+    assert "memory dependency" in said("CPIStall", **{rules.ISSUE_ACTIVE: 0.2, "stall_memory_dependency": 55.0})[0].text
+    assert said("CPIStall", **{**facts, rules.LATENCY: 0.0}) == []
+
+
+def test_launch_configuration() -> None:
+    rule = "LaunchConfiguration"
+    assert said(rule, **{rules.BLOCK: 128.0, rules.GRID: 1000.0, rules.SMS: 100.0, rules.WAVES: 1.0}) == []
+    (odd,) = said(rule, **{rules.BLOCK: 33.0})
+    assert "31 lanes" in odd.text and odd.speedup == pytest.approx(100 * (1 - 33 / 64))
+    (small,) = said(rule, **{rules.GRID: 25.0, rules.SMS: 100.0})
+    assert small.severity == "OPT" and small.speedup == 75
+    assert said(rule, **{rules.GRID: 199.0, rules.SMS: 100.0})[0].severity == "INF"
+    assert said(rule, **{rules.GRID: 200.0, rules.SMS: 100.0}) == []
+    assert said(rule, **{rules.WAVES: 4.5})[0].speedup == pytest.approx(20)
+    assert said(rule, **{rules.WAVES: 5.5}) == [] and said(rule, **{rules.WAVES: 0.5}) == []
+
+
+def test_occupancy() -> None:
+    assert said("TheoreticalOccupancy", **{rules.THEORETICAL: 80.0}) == []
+    assert said("TheoreticalOccupancy", **{rules.THEORETICAL: 50.0})[0].speedup == 50
+    assert said("AchievedOccupancy", **{rules.THEORETICAL: 50.0, rules.OCCUPANCY: 40.0}) == []
+    assert said("AchievedOccupancy", **{rules.THEORETICAL: 50.0, "achieved_occupancy": 0.25})[
+        0
+    ].speedup == pytest.approx(50)
+    assert evaluate({}) == []
+
+
+def test_pages_carry_the_messages_of_their_kernel() -> None:
+    names = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 30.0,
+             "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": 85.0}  # fmt: skip
+    r = counted([launch(1, 2), launch(2, 99)], values(1, **names) + values(2, ipc=1.0))
+    rows = r.report("sections").rows
+    (message,) = [row for row in rows if row["rule"] == "SOLBottleneck"]
+    assert message["id"] == 1 and message["section"] == "SpeedOfLight" and message["value"] is None
+    labels = {row["label"]: row["value"] for row in rows if row["id"] == 1}
+    assert labels["Compute (SM) Throughput"] == 30 and labels["Registers Per Thread"] == 30
+    unknown = {row["label"]: row["value"] for row in rows if row["id"] == 2}  # a launch without a kernel record
+    assert unknown["Grid Size"] == 424 and "Registers Per Thread" not in unknown and unknown["ipc"] == 1
+    assert math.isclose(labels["Waves Per SM"], 424 / 80 / 16)
