@@ -21,18 +21,18 @@ size_t bytes_of(const std::string& key, const std::vector<PassGroup>& groups) {
 std::optional<std::vector<PassGroup>> PlanCache::find(const std::string& folder, const std::string& key) {
   {
     std::lock_guard lock(x_mutex);
-    if (const auto it = x_memory.find(key); it != x_memory.end()) return it->second;
+    if (const auto it = x_memory.find(folder + "\n" + key); it != x_memory.end()) return it->second;
   }
   if (folder.empty()) return std::nullopt;
   const auto bytes = read_own_file(folder + "/" + plan_file_name(key));
   auto groups = bytes ? decode_plan(*bytes, key) : std::nullopt;
-  if (groups) remember(key, *groups);
+  if (groups) remember(folder + "\n" + key, *groups);
   return groups;
 }
 
 void PlanCache::put(const std::string& folder, uint64_t disk_bytes, const std::string& key,
                     const std::vector<PassGroup>& groups) {
-  remember(key, groups);
+  remember(folder + "\n" + key, groups);
   if (folder.empty()) return;
   const std::string bytes = encode_plan(key, groups);
   if (bytes.size() > disk_bytes) return;
@@ -47,7 +47,7 @@ void PlanCache::remember(const std::string& key, const std::vector<PassGroup>& g
     x_memory.clear();
     x_memory_bytes = 0;
   }
-  if (x_memory.emplace(key, groups).second) x_memory_bytes += bytes;
+  if (x_memory.insert_or_assign(key, groups).second) x_memory_bytes += bytes;
 }
 
 }  // namespace cuptiprof

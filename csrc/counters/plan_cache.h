@@ -21,7 +21,8 @@ class PlanCache {
  public:
   static constexpr uint64_t kDefaultBytes = 64ull << 20;
 
-  // `folder` empty: memory only. Files of one folder take at most `disk_bytes` together, the oldest go first.
+  // `folder` empty: memory only. Plans of one folder are not those of another, in memory either. Files of one
+  // folder take at most `disk_bytes` together, the oldest go first.
   std::optional<std::vector<PassGroup>> find(const std::string& folder, const std::string& key);
   void put(const std::string& folder, uint64_t disk_bytes, const std::string& key,
            const std::vector<PassGroup>& groups);

@@ -64,6 +64,7 @@ const MetricHost& Planner::host() {
 std::string Planner::key(const char* kind, const Names& sorted) const {
   const auto& a = x_request.availability;
   std::string out = std::string(kind) + "\n" + x_request.chip + "\n" + std::to_string(x_api->version) +
+                    (x_api->planning_only ? " " + x_api->path : "") +
                     (x_request.type == ProfilerType::kRange ? "\nrange\n" : "\nsampling\n") +
                     std::to_string(a.size()) + " " +
                     std::to_string(fnv1a({reinterpret_cast<const char*>(a.data()), a.size()}));
@@ -71,11 +72,22 @@ std::string Planner::key(const char* kind, const Names& sorted) const {
   return out;
 }
 
+// A file of the cache may say anything: at least it must be about these metrics, each once.
+std::optional<std::vector<PassGroup>> Planner::cached(const std::string& key, const Names& sorted) const {
+  auto groups = x_cache->find(x_request.cache_dir, key);
+  if (!groups) return std::nullopt;
+  Names all;
+  for (const PassGroup& g : *groups) all.insert(all.end(), g.metrics.begin(), g.metrics.end());
+  std::sort(all.begin(), all.end());
+  if (all != sorted) return std::nullopt;
+  return groups;
+}
+
 std::vector<PassGroup> Planner::plan(const Names& metrics) {
   const Names names = sorted_set(metrics);
   if (names.empty()) return {};
   const std::string k = key("plan", names);
-  if (auto known = x_cache->find(x_request.cache_dir, k)) return *std::move(known);
+  if (auto known = cached(k, names)) return *std::move(known);
   require_known(names);
   std::vector<PassGroup> groups = configurations(names);
   x_cache->put(x_request.cache_dir, x_request.cache_bytes, k, groups);
@@ -183,7 +195,7 @@ std::vector<PassGroup> Planner::one_pass_groups(const Names& metrics) {
   const Names names = sorted_set(metrics);
   if (names.empty()) return {};
   const std::string k = key("one-pass", names);
-  if (auto known = x_cache->find(x_request.cache_dir, k)) return *std::move(known);
+  if (auto known = cached(k, names)) return *std::move(known);
 
   std::vector<PassGroup> groups = plan(names);
   if (std::any_of(groups.begin(), groups.end(), [](const PassGroup& g) { return g.passes > 1; })) {
@@ -213,7 +225,9 @@ void Planner::require_one_pass_each(const Names& names) const {
   throw Error(ErrorKind::kMetric,
               listed(several) + (one ? " needs" : " need") + " several passes on " + x_request.chip +
                   (one ? " by itself" : " even alone"),
-              "leave out what needs several, ask for its parts, or use strategy=\"replay\"");
+              x_request.type == ProfilerType::kSampling
+                  ? "leave out what needs several, ask for its parts, or collect it by kernel or by range"
+                  : "leave out what needs several, ask for its parts, or use strategy=\"replay\"");
 }
 
 std::vector<std::string> chips_with(const std::shared_ptr<const Api>& api, const std::string& metric,

@@ -41,6 +41,7 @@ class Planner {
   using Names = std::vector<std::string>;
 
   std::string key(const char* kind, const Names& sorted) const;
+  std::optional<std::vector<PassGroup>> cached(const std::string& key, const Names& sorted) const;
   void require_known(const Names& names);
   ConfigImage attempt(const Names& names) const;
   std::vector<PassGroup> configurations(const Names& sorted);
