@@ -251,8 +251,10 @@ def test_a_chip_of_tomorrow_needs_the_planner() -> None:
 
 
 def test_the_planner_has_the_last_word() -> None:
-    with pytest.raises(MetricError, match="not available on GH100"):
+    with pytest.raises(MetricError, match="the planner for GH100 has no sm__inst_executed"):
         resolve("ipc", "GH100", exists=lambda name: False)
+    with pytest.raises(MetricError, match="not available on AD102"):
+        resolve("nvlink_receive_throughput", "AD102", exists=lambda name: False)
     with pytest.raises(MetricError, match="no counter of GH100"):
         resolve("sm__nothing.sum", "GH100", exists=lambda name: name == "sm__cycles_active.sum")
     (metric,) = resolve("a__b.sum", "GH100", describe=lambda n: {"description": "d", "unit": "byte/second"})
