@@ -92,7 +92,7 @@ def from_entry(entry: Entry, target: Target) -> Metric:
         return Metric(
             entry.name, entry.description, entry.unit, expression, entry.status, entry.kind, entry.category, notes
         )
-    if target.exists is not None and entry.available_on(target.chip):
+    if target.exists is not None and target.chip in tables.chips() and entry.available_on(target.chip):
         raise _refused(entry, target, target.exists)
     raise lacks(entry.name, target, tables.names_of(entry.chips, tables.chips()))
 

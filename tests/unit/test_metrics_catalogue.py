@@ -246,6 +246,8 @@ def test_a_chip_of_tomorrow_needs_the_planner() -> None:
     found = resolve("all", "GX100", exists=there.__contains__)
     assert {m.name for m in found} == {m.name for m in select("all", "GB202").metrics}
     assert resolve("dram_read_bytes", "GX100", exists=there.__contains__)[0].expression == "dram__bytes_op_read.sum"
+    with pytest.raises(MetricError, match="ipc is not available on GX100"):
+        resolve("ipc", "GX100", exists=lambda n: False)
     assert resolve_set("basic", "GX100", exists=lambda n: True).metrics
     assert resolve("ipc", "GX100", describe=lambda n: {})[0].name == "ipc"
 
