@@ -12,10 +12,11 @@ from cuptiprof.cli.output import print_reports
 from cuptiprof.errors import CuptiprofError, MetricError
 from cuptiprof.metrics import resolve_events, resolve_section, resolve_set, select, tables
 from cuptiprof.metrics.catalogue import split_names
-from cuptiprof.metrics.library import open_library, open_planner
+from cuptiprof.metrics.library import open_planner
 from cuptiprof.metrics.listing import describe_metrics, list_base_names, list_entries, list_presets, without_chip
 from cuptiprof.metrics.metric import Describe, Metric, Selection
 from cuptiprof.metrics.target import check_chip, make_target
+from cuptiprof.planning import planning_library
 from cuptiprof.report.model import Report, View
 from cuptiprof.report.render import FORMATS
 
@@ -75,7 +76,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _library(required: bool) -> _core.CuptiLibrary | None:
     try:
-        library = open_library()
+        library = planning_library()
         _core.metric_chips(library)
     except CuptiprofError:
         if required:

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cuptiprof import _core
-from cuptiprof.locate import find_cupti
 from cuptiprof.metrics.target import check_chip
-
-
-def open_library(path: str | None = None) -> _core.CuptiLibrary:
-    """The libcupti that sessions use, or the one at ``path``.
-
-    Raises:
-        DeviceError: there is none that can be loaded.
-    """
-    found = find_cupti(path)
-    return _core.load_cupti(found.path, found.how)
+from cuptiprof.planning import planning_library
 
 
 def open_planner(
@@ -24,11 +14,14 @@ def open_planner(
 ) -> _core.MetricPlanner:
     """A planner for ``chip``; for PM sampling instead of ranges if ``sampling``.
 
+    Args:
+        library: from :func:`cuptiprof.planning.planning_library`; None: the one that a session would use.
+
     Raises:
         DeviceError: no libcupti, or one that cannot plan.
         MetricError: a chip that the library does not know, with the nearest names.
     """
-    library = library or open_library()
+    library = library or planning_library()
     return _core.MetricPlanner(library, check_chip(chip, _core.metric_chips(library)), sampling)
 
 

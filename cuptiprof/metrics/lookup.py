@@ -8,7 +8,7 @@ from cuptiprof import _core
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import tables
 from cuptiprof.metrics.expression import parse
-from cuptiprof.metrics.metric import Metric
+from cuptiprof.metrics.metric import Exists, Metric
 from cuptiprof.metrics.perfworks import (
     COUNTER_ROLLUPS,
     RATIO_ROLLUPS,
@@ -92,7 +92,18 @@ def from_entry(entry: Entry, target: Target) -> Metric:
         return Metric(
             entry.name, entry.description, entry.unit, expression, entry.status, entry.kind, entry.category, notes
         )
+    if target.exists is not None and target.chip in tables.chips() and entry.available_on(target.chip):
+        raise _refused(entry, target, target.exists)
     raise lacks(entry.name, target, tables.names_of(entry.chips, tables.chips()))
+
+
+def _refused(entry: Entry, target: Target, exists: Exists) -> MetricError:
+    """The chip has the counters, but not in the planner's mode, or not for this library or user."""
+    missing = [name for name in parse(target.expressions(entry)[0][0]).inputs if not exists(name)]
+    return MetricError(
+        f"{entry.name} cannot be counted here: the planner for {target.chip} has no {', '.join(missing)}",
+        hint="PM sampling has fewer counters than ranges, no smsp__sass_... among them: strategy='iterate' or 'replay'.",
+    )
 
 
 def _from_perfworks(name: str, parts: PerfworksName, target: Target) -> Metric:
