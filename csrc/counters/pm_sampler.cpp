@@ -122,7 +122,7 @@ void PmSampler::begin() {
     x_devices.clear();
     throw;
   }
-  x_thread = std::thread(&PmSampler::run, this);
+  x_thread = std::thread([this] { run(); });
 }
 
 void PmSampler::run() {

@@ -202,7 +202,7 @@ def test_regions_as_ranges_one_pass(ops: Any) -> None:
 
 def test_regions_in_several_passes_need_repeated_work(ops: Any) -> None:
     names = ["gld_efficiency", "dram_read_bytes", "inst_executed", "lts__t_sector_hit_rate.pct"]
-    with pytest.raises(MetricError, match="need . passes") as caught:
+    with pytest.raises(MetricError, match=r"need \d passes") as caught:
         cuptiprof.profile(device="sim", metrics=names, strategy="range").start()
     assert "drop" in caught.value.hint and "repeatable=True" in caught.value.hint
     calls = 0
@@ -341,10 +341,13 @@ def test_sampling_without_privileges_fails_at_the_start_and_leaves_nothing(ops: 
 
 
 def test_nothing_selected_is_said(ops: Any) -> None:
-    with pytest.warns(CounterWarning, match="no kernel was selected"):
-        with cuptiprof.profile(device="sim", metrics=CHEAP, regions="nowhere") as prof:
-            with warnings.catch_warnings():
-                SimDevice().run(ops)
+    prof = cuptiprof.profile(device="sim", metrics=CHEAP, regions="nowhere").start()
+    SimDevice().run(ops)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        prof.stop()
+    said = [str(w.message) for w in caught]
+    assert any("no kernel was selected" in s for s in said) and any("no kernel matched" in s for s in said)
     assert len(prof.result().metric_ranges) == 0
 
 
@@ -368,11 +371,10 @@ def test_threads_take_turns(ops: Any) -> None:
 
 
 def test_a_worker_thread_inherits_the_region(ops: Any) -> None:
-    with cuptiprof.profile(device="sim", metrics=CHEAP, regions="bwd") as prof:
-        with cuptiprof.region("bwd"):
-            worker = threading.Thread(target=lambda: SimDevice().run(ops[:3]))
-            worker.start()
-            worker.join()
+    with cuptiprof.profile(device="sim", metrics=CHEAP, regions="bwd") as prof, cuptiprof.region("bwd"):
+        worker = threading.Thread(target=lambda: SimDevice().run(ops[:3]))
+        worker.start()
+        worker.join()
     result = prof.result()
     assert list(result.metric_ranges["region"]) == ["bwd"] * 3 == list(result.kernels["region"])
 
