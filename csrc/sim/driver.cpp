@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "graphs.h"
 #include "machine.h"
 
 namespace sim {
@@ -155,4 +156,25 @@ SIM_EXPORT CUresult CUDAAPI cuCtxSynchronize() {
   op.device = c->device;
   op.context = c->id;
   return static_cast<CUresult>(cuptisim_run(&op, 1, nullptr));
+}
+
+SIM_EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  if (!status) return CUDA_ERROR_INVALID_VALUE;
+  Machine& m = Machine::get();
+  bool captured = false;
+  if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+    const Context* c = m.find_context(current_context());
+    if (!c) return CUDA_ERROR_INVALID_CONTEXT;
+    captured = capturing(c, kDefaultStream) != 0;
+  } else {
+    const Stream* found = nullptr;
+    for (Context* c : m.contexts())
+      if ((found = m.find_stream(c, stream))) {
+        captured = capturing(c, found->id) != 0;
+        break;
+      }
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  }
+  *status = captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
 }

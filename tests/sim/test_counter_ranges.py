@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import time
 
@@ -101,6 +102,22 @@ def test_the_real_clock_waits_for_every_pass(sim: SimDevice) -> None:
     assert time.monotonic_ns() - begin >= 2 * 3_000_000
     ranges.stop()
     assert (ranges.decode(), ranges.values(0)) == (0, [sim.true_metric(m, op)[0] for m in TWO_PASSES])
+
+
+def test_a_stream_says_that_it_is_captured(sim: SimDevice) -> None:
+    api, status = CounterApi(), ctypes.c_int(-1)
+    sim.launch("warm up")
+
+    def captured() -> int:
+        assert api.lib.cuStreamIsCapturing(None, ctypes.byref(status)) == 0
+        return status.value
+
+    assert captured() == 0
+    sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=5)
+    assert captured() == 1
+    sim.call(Op.GRAPH_END_CAPTURE, graph_id=5)
+    assert captured() == 0
+    assert api.lib.cuStreamIsCapturing(ctypes.c_void_p(0x1234), ctypes.byref(status)) == 400
 
 
 def test_graph_nodes_are_ranges(api: CounterApi, sim: SimDevice) -> None:
