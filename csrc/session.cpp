@@ -135,7 +135,6 @@ void Session::start(bool armed) {
 void Session::start_counters() {
   CounterOptions options = *x_options.counters;
   options.selector.region_name = &region_name;
-  options.selector.module_unloads = &g_module_unloads;
   x_counters = make_strategy(x_options.api, std::move(options));
   x_counters->begin();
   x_counters->pause();

@@ -13,6 +13,7 @@
 #include "cupti/api.h"
 #include "cupti/call.h"
 #include "cupti/cbids.h"
+#include "cupti/launch_gate.h"
 
 namespace cuptiprof {
 namespace {
@@ -226,7 +227,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
       slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
       x_pool.wake();
     }
-    if (launch && x_launch_observer.load(std::memory_order_relaxed)) launch_enters(*slot, cbid, call, task);
+    if (launch && g_launch_gate.is_open() && !g_launch_gate.refuses_name(call.symbolName))
+      launch_enters(*slot, cbid, call, task);
   } else if (launch) {
     if (slot->counted) launch_leaves(*slot, cbid, call);
     // The stream was being captured: the launch became a graph node and runs when the graph is launched.
@@ -240,6 +242,7 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
     if (ThreadSlot* slot = this_thread_slot()) ++slot->nodes_created;
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
     count(g_module_unloads);
+    g_launch_gate.forget();
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
@@ -251,12 +254,12 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
 // away: one of the two sees the other.
 void Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
                              uint64_t task) noexcept {
+  uint32_t path[OpenRegions::kMax];
+  const uint32_t depth = live_region_path(slot, task, path);
+  if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth})) return;
   slot.observing.store(true);
   LaunchObserver* observer = x_launch_observer.load();
   if (observer && observer->wants(call.symbolName)) {
-    uint32_t path[OpenRegions::kMax];
-    const uint32_t depth =
-        g_open_regions_wanted.load(std::memory_order_relaxed) ? live_region_path(slot, task, path) : 0;
     slot.counted =
         observer->entered({call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, false});
     if (slot.counted) return;
@@ -273,6 +276,7 @@ void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid,
 }
 
 bool Activity::observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept {
+  g_launch_gate.close();
   x_launch_observer.store(nullptr);
   set_region_observer(nullptr);
   // Whoever is inside an observer now leaves it soon; a launch that hangs must not hang us.
@@ -284,6 +288,7 @@ bool Activity::observe(LaunchObserver* launches, RegionObserver* regions_as_such
   x_counting.store(launches);
   set_region_observer(regions_as_such);
   x_launch_observer.store(launches);
+  if (launches) g_launch_gate.open(launches->looks_at_regions());
   return left;
 }
 

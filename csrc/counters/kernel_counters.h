@@ -30,6 +30,11 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   bool wants(const char* symbol) noexcept override {
     return x_on.load(std::memory_order_relaxed) && x_selector.wants(symbol);
   }
+  // Launches that skip_before_match counts must be shown wherever they come from.
+  bool looks_at_regions() const noexcept override {
+    const KernelFilter* f = x_options.selector.filter.get();
+    return f && f->needs_regions() && f->spec().skip_before_match == 0;
+  }
   bool entered(const LaunchEvent& launch) noexcept override;
   void left(const LaunchEvent& launch) noexcept override;
   void context_ends(CUcontext context) noexcept override;

@@ -13,13 +13,6 @@ constexpr std::string_view kCommunicating[] = {
     "nccl",      "nvshmem",  "msccl",      "cross_device_reduce", "all_reduce",    "allreduce", "all_gather",
     "allgather", "alltoall", "all_to_all", "reduce_scatter",      "reducescatter", "multimem",  "symm_mem"};
 
-uint64_t hash_path(std::span<const uint32_t> regions) noexcept {
-  uint64_t h = 0xcbf29ce484222325ull;
-  for (const uint32_t r : regions) h = (h ^ r) * 0x100000001b3ull;
-  h ^= h >> 29;
-  return h ? h : 1;
-}
-
 }  // namespace
 
 bool communicates(std::string_view name) noexcept {
@@ -55,20 +48,25 @@ const LaunchSelector::Name* LaunchSelector::name_of(const char* symbol) noexcept
   return nullptr;  // no memory: the launch is not counted
 }
 
-uint32_t LaunchSelector::judge(const char* symbol, uint32_t generation) noexcept {
+bool LaunchSelector::wants(const char* symbol) noexcept {
+  if (x_done.load(std::memory_order_relaxed)) return false;
+  const uint32_t epoch = g_launch_gate.epoch();
   const std::lock_guard lock(x_mutex);
   const Name* name = name_of(symbol);
   // Launches that skip_before_match counts must be shown whatever their name.
   const bool all = x_options.filter && x_options.filter->spec().skip_before_match != 0;
-  const uint32_t verdict = name && (name->verdict.accepted || all) ? 1 : 0;
-  if (symbol && name) x_by_pointer.put(reinterpret_cast<uint64_t>(symbol), generation, verdict);
-  return verdict;
+  const bool wanted = name && (name->verdict.accepted || all);
+  if (symbol && name)
+    g_launch_gate.names.put(reinterpret_cast<uint64_t>(symbol), epoch,
+                            wanted ? LaunchGate::kWanted : LaunchGate::kRefused);
+  return wanted;
 }
 
 bool LaunchSelector::selects_path(std::span<const uint32_t> regions, uint32_t* path) noexcept {
   *path = 0;
-  const uint64_t key = hash_path(regions);
-  uint32_t known = x_by_path.find(key, 0);
+  const uint64_t key = LaunchGate::path_key(regions);
+  const uint32_t epoch = g_launch_gate.epoch();
+  uint32_t known = g_launch_gate.paths.find(key, epoch);
   if (known == VerdictCache::kNone) {
     try {
       std::string text;
@@ -86,7 +84,7 @@ bool LaunchSelector::selects_path(std::span<const uint32_t> regions, uint32_t* p
                             x_options.filter->matches_ranges({text, views, {}, {}});
       const std::lock_guard lock(x_mutex);
       known = x_strings.intern(text) << 1 | static_cast<uint32_t>(selected);
-      x_by_path.put(key, 0, known);
+      g_launch_gate.paths.put(key, epoch, known);
     } catch (...) {
       return false;
     }
@@ -123,7 +121,10 @@ std::optional<SelectedLaunch> LaunchSelector::select(const LaunchEvent& launch) 
   } else if (x_state) {
     if (x_done.load(std::memory_order_relaxed)) return std::nullopt;
     const bool selected = x_state->select(*x_options.filter, view, name->verdict, in_region);
-    if (x_state->done()) x_done.store(true);
+    if (x_state->done()) {
+      x_done.store(true);
+      g_launch_gate.close();
+    }
     if (!selected) return std::nullopt;
   } else if (!x_options.filter->matches_stateless(view, name->verdict, in_region)) {
     return std::nullopt;

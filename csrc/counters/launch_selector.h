@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/intern.h"
-#include "counters/verdict_cache.h"
 #include "cupti/api.h"
+#include "cupti/launch_gate.h"
 #include "cupti/launch_params.h"
 #include "cupti/observers.h"
 #include "filter/filter_state.h"
@@ -31,22 +31,14 @@ struct SelectorOptions {
   std::shared_ptr<const KernelFilter> filter;  // null: every launch
   bool communicating = false;                  // count kernels that wait for other GPUs too
   std::string (*region_name)(uint32_t) = nullptr;
-  const std::atomic<uint64_t>* module_unloads = nullptr;  // kernel names may lie elsewhere from now on
 };
 
 class LaunchSelector {
  public:
   LaunchSelector(std::shared_ptr<const Api> api, SelectorOptions options);
 
-  // Could a launch of this name be selected? Hot.
-  [[nodiscard]] bool wants(const char* symbol) noexcept {
-    if (x_done.load(std::memory_order_relaxed)) return false;
-    const uint32_t generation = this->generation();
-    uint32_t verdict = x_by_pointer.find(reinterpret_cast<uint64_t>(symbol), generation);
-    if (verdict == VerdictCache::kNone) [[unlikely]]
-      verdict = judge(symbol, generation);
-    return verdict & 1;
-  }
+  // Could a launch of this name be selected? Asked of names that the gate does not know to be refused.
+  [[nodiscard]] bool wants(const char* symbol) noexcept;
   // The whole filter, counters included; launches are shown in launch order, those that wants() refused left
   // out.
   [[nodiscard]] std::optional<SelectedLaunch> select(const LaunchEvent& launch) noexcept;
@@ -65,17 +57,10 @@ class LaunchSelector {
     NameVerdict verdict;
     uint32_t text;
   };
-  uint32_t generation() const noexcept {
-    return x_options.module_unloads
-               ? static_cast<uint32_t>(x_options.module_unloads->load(std::memory_order_relaxed))
-               : 0;
-  }
-  uint32_t judge(const char* symbol, uint32_t generation) noexcept;
   const Name* name_of(const char* symbol) noexcept;
 
   std::shared_ptr<const Api> x_api;
   SelectorOptions x_options;
-  VerdictCache x_by_pointer, x_by_path;
   std::atomic<bool> x_done{false};
   std::atomic<uint64_t> x_judged{0}, x_left_out{0}, x_selected{0};
   mutable std::mutex x_mutex;  // guards the rest; no CUPTI call is made under it

@@ -29,12 +29,14 @@ struct RegionEvent {
 class LaunchObserver {
  public:
   virtual ~LaunchObserver() = default;
-  // Every launch asks this: a few nanoseconds for a name that was seen before.
+  // Asked of every launch that the gate (launch_gate.h) lets through.
   virtual bool wants(const char* symbol) noexcept = 0;
   // True: left() follows, on the same thread.
   virtual bool entered(const LaunchEvent&) noexcept = 0;
   virtual void left(const LaunchEvent&) noexcept = 0;
   virtual void context_ends(CUcontext) noexcept {}
+  // Which regions are open can decide whether a launch is wanted.
+  virtual bool looks_at_regions() const noexcept { return false; }
 };
 
 class RegionObserver {

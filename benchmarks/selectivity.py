@@ -1,0 +1,101 @@
+"""What counters cost a launch that was not selected: 10 of 100,000 launches counted, against plain tracing.
+
+On the stand-in: a driver that does nothing, so that what is timed is the callback. Four conditions, interleaved in one
+process: no session (the floor), tracing, counters with a name filter, counters with a region filter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import cuptiprof
+from benchmarks.common import arguments, finish, interleaved, spread
+from cuptiprof.sim.device import Op, SimDevice
+
+LAUNCHES = 100_000
+SELECTED = 10
+CONDITIONS = ("none", "tracing", "counters by name", "counters by region")
+METRICS = ["achieved_occupancy", "ipc", "dram_read_throughput"]
+
+
+def make_ops(device: SimDevice) -> Any:
+    """100,000 launches of 40 kernels; ten of them, evenly spread, of one that the filter names."""
+    names = [device.ops(1, Op.KERNEL, name=f"_Z{len(f'kernel{i}')}kernel{i}Pf", duration_ns=1000) for i in range(40)]
+    ops = np.concatenate(names)[np.arange(LAUNCHES) % 40]
+    chosen = device.ops(1, Op.KERNEL, name="_Z6chosenPf", duration_ns=1000)
+    ops[LAUNCHES // SELECTED // 2 :: LAUNCHES // SELECTED] = chosen
+    return ops
+
+
+def one_round(condition: str) -> tuple[float, int]:
+    """ns a launch of the unselected ones, and how many launches were counted."""
+    keywords: dict[str, Any] = {
+        "none": {},
+        "tracing": {},
+        "counters by name": {"metrics": METRICS, "kernels": "regex:chosen"},
+        "counters by region": {"metrics": METRICS, "regions": "counted"},
+    }[condition]
+    device = SimDevice()
+    if condition == "none":
+        device.reset(virtual_clock=True)
+        ops = make_ops(device)
+        start = time.perf_counter_ns()
+        device.run(ops)
+        return (time.perf_counter_ns() - start) / LAUNCHES, 0
+    with cuptiprof.profile(device="sim", activities=["kernel"], budget="512 MB", **keywords) as prof:
+        ops = make_ops(device)
+        if condition == "counters by region":
+            with cuptiprof.region("counted"):
+                device.run(ops[:SELECTED])
+        device.run(ops[:1000])  # the first sight of a name is not what is asked
+        if condition == "counters by name":
+            # The counted ones are timed apart: what is asked is what the others pay.
+            plain = ops[ops["name"] != ops["name"][LAUNCHES // SELECTED // 2]]
+            device.run(ops[LAUNCHES // SELECTED // 2 :: LAUNCHES // SELECTED])
+        else:
+            plain = ops
+        start = time.perf_counter_ns()
+        device.run(plain)
+        elapsed = time.perf_counter_ns() - start
+    return elapsed / len(plain), len(prof.result().metric_ranges)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    counted: dict[str, int] = {}
+
+    def case(condition: str) -> Callable[[], float]:
+        def run() -> float:
+            ns, counted[condition] = one_round(condition)
+            return ns
+
+        return run
+
+    times = interleaved({c: case(c) for c in CONDITIONS}, options.rounds)
+    ratios = {
+        c: spread([ns / plain for ns, plain in zip(times[c], times["tracing"], strict=True)])
+        for c in CONDITIONS
+        if c.startswith("counters")
+    }
+    finish(
+        {
+            "benchmark": "selectivity",
+            "device": "stand-in (virtual clock of a driver that does nothing else)",
+            "launches": LAUNCHES,
+            "selected": counted,
+            "ns_per_launch": {c: spread(v) for c, v in times.items()},
+            "ratio_to_tracing": ratios,
+            "bar": 1.2,
+        },
+        options.out,
+    )
+
+
+if __name__ == "__main__":
+    main()
