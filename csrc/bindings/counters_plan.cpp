@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "bindings/text.h"
+#include "counters/nvperf.h"
 #include "counters/planner.h"
 
 namespace py = pybind11;
@@ -140,6 +141,12 @@ void register_counters_plan(py::module_& m) {
            "float64 values of the metrics in one range of a counter-data image; NaN: not in it. The image "
            "must "
            "come from CUPTI on this machine or a trusted one: the library does not check it");
+  m.def(
+      "preload_nvperf", [](const std::shared_ptr<Api>& api) { preload_nvperf(*api); }, py::arg("library"),
+      py::call_guard<py::gil_scoped_release>(),
+      "Load libnvperf_host.so and libnvperf_target.so from beside the library, before counters are "
+      "collected. "
+      "Raises DeviceError.");
   m.def(
       "planning_library",
       [](const std::string& path, int version) {

@@ -18,7 +18,7 @@ void require_planning(const Api& api) {
       !api.cuptiProfilerHostEvaluateToGpuValues)
     throw Error(ErrorKind::kDevice, api.path + " cannot plan metrics: it is older than CUDA 12.6",
                 "pip install 'nvidia-cuda-cupti>=13.0', or name a newer libcupti.so with CUPTIPROF_CUPTI");
-  preload_nvperf(api);
+  preload_nvperf_host(api);
 }
 
 class CuptiHost final : public HostBackend {

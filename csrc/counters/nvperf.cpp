@@ -46,20 +46,24 @@ void* preload(const std::string& folder, const std::string& soname) {
   return handle;
 }
 
-}  // namespace
-
-void* preload_nvperf(const Api& api) {
+void* preload_once(const Api& api, const std::string& soname) {
   if (api.simulated) return nullptr;
   static std::mutex mutex;                   // guards `done`
-  static std::map<std::string, void*> done;  // folder -> handle
+  static std::map<std::string, void*> done;  // path -> handle
   const size_t slash = api.path.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : api.path.substr(0, slash + 1);
   std::lock_guard lock(mutex);
-  if (const auto it = done.find(folder); it != done.end()) return it->second;
-  void* host = preload(folder, "libnvperf_host.so");
-  preload(folder, "libnvperf_target.so");
-  done.emplace(folder, host);
-  return host;
+  if (const auto it = done.find(folder + soname); it != done.end()) return it->second;
+  return done[folder + soname] = preload(folder, soname);
+}
+
+}  // namespace
+
+void* preload_nvperf_host(const Api& api) { return preload_once(api, "libnvperf_host.so"); }
+
+void preload_nvperf(const Api& api) {
+  preload_nvperf_host(api);
+  preload_once(api, "libnvperf_target.so");
 }
 
 }  // namespace cuptiprof

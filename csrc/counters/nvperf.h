@@ -5,10 +5,17 @@
 
 namespace cuptiprof {
 
-// Loads libnvperf_host.so and libnvperf_target.so from beside the libcupti in use. libcupti opens them by
-// bare name later: without this it does not find those of a wheel, or takes another CUDA's. Once per libcupti
-// is enough, further calls are cheap. Returns the handle of libnvperf_host.so; nullptr for the stand-in,
-// which needs none. Throws Error (kDevice).
-void* preload_nvperf(const Api& api);
+// libcupti opens libnvperf_host.so (planning, values) and libnvperf_target.so (collecting) by bare name: it
+// does not find those of a wheel, or takes another CUDA's. These load them from beside the libcupti in use,
+// before it looks. Each does its work once per libcupti; nothing happens for the stand-in. Throw Error
+// (kDevice).
+
+// Before the first call of the host API; MetricHost does it. Returns the library's handle; nullptr for the
+// stand-in, which needs none.
+void* preload_nvperf_host(const Api& api);
+
+// Before the first call of the range profiler or of PM sampling, as a plan out of a cache has loaded nothing:
+// both libraries. Planning alone does without the second, which takes 60 ms to load.
+void preload_nvperf(const Api& api);
 
 }  // namespace cuptiprof

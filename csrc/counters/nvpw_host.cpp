@@ -37,9 +37,10 @@ constexpr std::array<const char*, 22> kSubmetrics = {"",
                                                      ".max_rate",
                                                      ".pct",
                                                      ".ratio"};
-// CUPTI's range profiler does not collect these together with the rest of the chip, though libnvperf would
-// (seen with CUDA 13.0 on six chips).
+// CUPTI's range profiler does not collect these together with the rest of the chip, though libnvperf would;
+// the time goes with both (every counter of CUDA 13.0 on three chips was tried).
 const std::set<std::string> kApart = {"pcie", "nvlrx", "nvltx", "ctc"};
+constexpr std::string_view kWithBoth = "gpu__time_duration";
 
 class NvpwHost final : public HostBackend {
  public:
@@ -141,6 +142,7 @@ class NvpwHost final : public HostBackend {
         return out;
       }
       dependencies(request, raw);
+      if (name.starts_with(kWithBoth)) continue;
       MetricProperties p;
       describe(request.type, request.index, p);
       (kApart.contains(p.hw_unit) ? apart : together) = true;

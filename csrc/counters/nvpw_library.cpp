@@ -48,7 +48,7 @@ class Config {
 
 }  // namespace
 
-NvpwLibrary::NvpwLibrary(const Api& api) : x_handle(preload_nvperf(api)), x_path(api.path) {
+NvpwLibrary::NvpwLibrary(const Api& api) : x_handle(preload_nvperf_host(api)), x_path(api.path) {
   InitializeHost p;
   call("NVPW_InitializeHost", p, sizeof p);
   // Destructors call these and cannot report that one is missing.

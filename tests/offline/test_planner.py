@@ -73,15 +73,21 @@ def in_a_process(code: str, *args: str) -> str:
 NVPERF = "nvperf = lambda: sorted({l.split()[-1] for l in open('/proc/self/maps') if 'libnvperf' in l})\n"
 
 
-def test_nvperf_is_loaded_only_for_metrics_and_from_beside_libcupti(cupti_13_0: str) -> None:
+def test_nvperf_is_loaded_only_for_metrics_and_from_beside_libcupti(cupti_13_0: str, tmp_path: Path) -> None:
+    """Not by importing, loading libcupti, making a planner, or a plan out of the cache."""
     code = NVPERF + (
-        "library = _core.load_cupti(sys.argv[1], 'test'); planner = _core.MetricPlanner(library, 'GH100')\n"
-        "print(nvperf()); planner.properties('sm__cycles_active.avg'); print(*nvperf())"
+        "import cuptiprof; library = _core.load_cupti(sys.argv[1], 'test')\n"
+        "planner = _core.MetricPlanner(library, 'GH100', cache_dir=sys.argv[2]); print('made', *nvperf())\n"
+        "planner.plan(['sm__cycles_active.avg']); print('planned', *nvperf())\n"
+        "planner.properties('sm__cycles_active.avg'); print('asked', *nvperf())\n"
+        "_core.preload_nvperf(library); print('preloaded', *nvperf())"
     )
-    before, after = in_a_process(code, cupti_13_0).splitlines()
-    assert before == "[]"
     folder = Path(cupti_13_0).resolve().parent
-    assert after.split() == [str(folder / "libnvperf_host.so"), str(folder / "libnvperf_target.so")]
+    host, target = (str(folder / f"libnvperf_{part}.so") for part in ("host", "target"))
+    first = in_a_process(code, cupti_13_0, str(tmp_path)).splitlines()
+    assert first == ["made", f"planned {host}", f"asked {host}", f"preloaded {host} {target}"]
+    second = in_a_process(code, cupti_13_0, str(tmp_path)).splitlines()
+    assert second == ["made", "planned", f"asked {host}", f"preloaded {host} {target}"]
 
 
 def test_no_nvperf_beside_libcupti(cupti_13_0: str, tmp_path: Path) -> None:
