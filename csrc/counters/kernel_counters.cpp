@@ -16,7 +16,8 @@ constexpr auto kControlPatience = std::chrono::milliseconds(2000);
 KernelCounters::KernelCounters(std::shared_ptr<const Api> api, CounterOptions options)
     : CounterStrategy(std::move(api), std::move(options)),
       x_host(x_api, x_options.chip, ProfilerType::kRange),
-      x_direct(x_options.strategy == Strategy::kIterate || x_options.groups.front().passes == 1) {
+      x_direct(x_options.strategy == Strategy::kIterate || x_options.groups.front().passes == 1),
+      x_selective(x_options.selector.filter && !x_options.selector.filter->selects_all()) {
   for (const PassGroup& g : x_options.groups) x_configs.emplace_back(g);
   x_contexts.reserve(kMaxContexts);  // entries stay where they are
   x_values.reserve(1024);
@@ -167,7 +168,10 @@ void KernelCounters::left(const LaunchEvent& launch) noexcept {
     const bool ran = !launch.captured && (!result || *result == CUDA_SUCCESS);
     c.batch->close(end, ran, x_events);
     if (launch.captured) x_events.captured.fetch_add(1);
-    if (c.batch->full()) c.batch->finish(x_host, x_rows, x_events);
+    if (c.batch->full())
+      c.batch->finish(x_host, x_rows, x_events);
+    else if (x_selective)
+      c.batch->hold(x_events);
   } else {
     c.row.end = end;
     end_replay(c, launch.captured);

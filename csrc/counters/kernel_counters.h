@@ -65,7 +65,8 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
 
   const MetricHost x_host;
   std::vector<RangeConfig> x_configs;
-  const bool x_direct;  // no replay
+  const bool x_direct;     // no replay
+  const bool x_selective;  // other launches come between: the profiler runs only around those selected
   std::atomic<bool> x_on{true};
   Turn x_turn;  // guards what follows
   std::vector<PerContext> x_contexts;

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "counters/nvperf.h"
 #include "cupti/call.h"
 
 namespace cuptiprof {
@@ -17,6 +18,7 @@ void initialize_profiler(const Api& api) {
     throw Error(ErrorKind::kMetric,
                 "hardware counters need libcupti of CUDA 12.6 or newer; " + api.path + " is older",
                 "pip install 'nvidia-cuda-cupti==13.0.*', or name a newer libcupti.so with CUPTIPROF_CUPTI");
+  preload_nvperf(api);
   CUpti_Profiler_Initialize_Params p{};
   p.structSize = CUpti_Profiler_Initialize_Params_STRUCT_SIZE;
   check(api, api.cuptiProfilerInitialize(&p), "cuptiProfilerInitialize");

@@ -145,7 +145,11 @@ def _append(
         n = len(new_ranges["start"])
         ids = np.arange(next_id, next_id + n, dtype=np.uint32)
         next_id += n
-        extra: dict[str, Array] = {"id": ids, "strategy": np.full(n, strategy, np.uint8), "passes": np.ones(n, np.uint16)}
+        extra: dict[str, Array] = {
+            "id": ids,
+            "strategy": np.full(n, strategy, np.uint8),
+            "passes": np.ones(n, np.uint16),
+        }
         range_parts.append(_filled(ranges, new_ranges | extra, n))
         chosen = np.where(counts[None, :], new_values["value"][:, :, 0], new_values["value"][:, :, 1])
         flat = {c: new_values[c].reshape(-1) for c in ("min", "max", "spread", "count")}
