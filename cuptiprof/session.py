@@ -290,7 +290,9 @@ class profile:
         """
         session = self._running("repeat()")
         if self._counters is None or not self._counter_request.repeatable:
-            raise SessionError("repeat() without repeatable work", hint='profile(metrics=..., strategy="range", repeatable=True)')
+            raise SessionError(
+                "repeat() without repeatable work", hint='profile(metrics=..., strategy="range", repeatable=True)'
+            )
         while True:
             result = function(*args, **kwargs)
             if not session.next_pass():

@@ -57,7 +57,9 @@ def _matrix(plan: CounterPlan, rows: Rows, group: int) -> tuple[npt.NDArray[np.i
 
 
 def _base_columns(rows: Rows, index: npt.NDArray[np.intp]) -> dict[str, Array]:
-    out = {c: rows[c][index] for c in ("start", "end", "name", "region", "thread", "device", "context", "stream", "kind")}
+    out = {
+        c: rows[c][index] for c in ("start", "end", "name", "region", "thread", "device", "context", "stream", "kind")
+    }
     out |= {c: rows[c][index] for c in (*_GEOMETRY, "passes")}
     out["correlation_id"] = rows["correlation"][index]
     out["occurrences"] = np.ones(len(index), np.uint32)

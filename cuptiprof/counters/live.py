@@ -31,7 +31,13 @@ class LiveCounters:
     """Made when a session starts; Python's side of its counters."""
 
     def __init__(
-        self, request: CounterRequest, device: Device, kernel_filter: KernelFilter | None, *, stepped: bool, explain: bool
+        self,
+        request: CounterRequest,
+        device: Device,
+        kernel_filter: KernelFilter | None,
+        *,
+        stepped: bool,
+        explain: bool,
     ) -> None:
         if request.strategy in ("range", "sample") and kernel_filter is not None and kernel_filter.name_patterns:
             raise MetricError(
@@ -93,7 +99,9 @@ class LiveCounters:
             ranges = tables["metric_ranges"]
             short = int(np.sum(ranges["passes"] < len(self.plan.groups)))
             if short:
-                notes.append(f"{short} of {len(ranges)} kernels were not met in every pass group: metrics of the others are missing")
+                notes.append(
+                    f"{short} of {len(ranges)} kernels were not met in every pass group: metrics of the others are missing"
+                )
         if total["differing"]:
             notes.append(f"{total['differing']} times a repeated run had other regions than the first")
         if total["nested"]:

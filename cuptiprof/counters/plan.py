@@ -64,7 +64,9 @@ class CounterPlan:
         """What it will do to the program, in a sentence."""
         n = self.passes
         if self.strategy == "sample":
-            return f"the device is sampled every {self.request.interval_ns / 1000:g} us; nothing is serialised or replayed"
+            return (
+                f"the device is sampled every {self.request.interval_ns / 1000:g} us; nothing is serialised or replayed"
+            )
         if self.strategy == "iterate":
             return f"each selected kernel is measured alone, never replayed; {n} steps or occurrences fill every metric"
         if self.strategy == "range":

@@ -24,6 +24,7 @@ LAUNCH, KERNEL, REGION, SAMPLE = 1, 2, 3, 4
 KINDS = {LAUNCH: "launch", KERNEL: "kernel", REGION: "region", SAMPLE: "sample"}
 STRATEGIES = {1: "replay", 2: "iterate", 3: "range", 4: "sample", 5: "application"}
 
+_SHOWN = 5  # lines of a header about names that could not be counted
 _FIELDS = ("value", "min", "max", "spread", "count", "group", "from_means")
 
 
@@ -51,6 +52,7 @@ class CounterPlan:
     sampling_interval_ns: int | None = None
     notes: tuple[str, ...] = ()
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> CounterPlan | None:
@@ -58,6 +60,8 @@ class CounterPlan:
         given = metadata.get("counters")
         if not isinstance(given, Mapping):
             return None
+        dropped = given.get("dropped")
+        dropped = dropped if isinstance(dropped, Mapping) else {}
         infos: dict[str, MetricInfo] = {}
         for entry in _list(given.get("metrics")):
             if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
@@ -75,6 +79,7 @@ class CounterPlan:
             sampling_interval_ns=_count(given.get("sampling_interval_ns")),
             notes=tuple(note for note in _list(given.get("notes")) if isinstance(note, str)),
             metrics=infos,
+            dropped={k: v for k, v in dropped.items() if isinstance(k, str) and isinstance(v, str)},
         )
 
     def lines(self, *, run_is_simulated: bool = False) -> tuple[str, ...]:
@@ -91,7 +96,11 @@ class CounterPlan:
         lines = [f"Counters: {', '.join(parts)}"] if parts else []
         if self.simulated and not run_is_simulated:
             lines.insert(0, "SIMULATED counters: not measured on a GPU")
-        return (*lines, *(f"Counters: {note}" for note in self.notes))
+        lines += [f"Counters: {note}" for note in self.notes]
+        lines += [f"Counters: {name} left out: {why}" for name, why in list(self.dropped.items())[:_SHOWN]]
+        if len(self.dropped) > _SHOWN:
+            lines.append(f"Counters: ... and {len(self.dropped) - _SHOWN} more left out")
+        return tuple(lines)
 
 
 class Counters(Mapping[str, Float64]):
