@@ -30,7 +30,8 @@ struct SessionOptions {
   std::shared_ptr<const KernelFilter> filter;
   std::string label;  // who started it, for the error that a second session gets
   int drain_timeout_ms = 1000;
-  std::optional<CounterOptions> counters;  // its selector's filter is the caller's; the rest of it is filled in here
+  std::optional<CounterOptions>
+      counters;  // its selector's filter is the caller's; the rest of it is filled in here
 };
 
 struct SessionCounts {

@@ -407,6 +407,8 @@ class profile:
         """Which kernels to keep. Launches that were chosen for counters were chosen as they came; else now, in order."""
         assert self._filter is not None
         if self._counters is not None and self._counters.plan.strategy == "replay":
+            import numpy as np
+
             return np.isin(result.kernels["correlation_id"], result.metric_ranges["correlation_id"])
         return self._filter.mask(result.kernels)
 

@@ -23,9 +23,9 @@ Strategy strategy_of(const std::string& name) {
 }
 
 CounterOptions make_options(const std::string& strategy, std::string chip, std::vector<PassGroup> groups,
-                            std::shared_ptr<KernelFilter> filter, bool communicating, size_t row_bytes, int levels,
-                            uint64_t interval, bool interval_in_cycles, bool keep_latest, uint64_t hardware_buffer,
-                            std::vector<uint32_t> devices) {
+                            std::shared_ptr<KernelFilter> filter, bool communicating, size_t row_bytes,
+                            int levels, uint64_t interval, bool interval_in_cycles, bool keep_latest,
+                            uint64_t hardware_buffer, std::vector<uint32_t> devices) {
   if (groups.empty()) throw py::value_error("no pass group");
   CounterOptions o;
   o.strategy = strategy_of(strategy);
@@ -114,11 +114,13 @@ py::dict counts_of(const Session& session) {
 void define_counters(py::class_<Session>& session) {
   const auto nogil = py::call_guard<py::gil_scoped_release>();
   session
-      .def("step_counters", &Session::step_counters, nogil, "A training step ended: the next pass group is on.")
+      .def("step_counters", &Session::step_counters, nogil,
+           "A training step ended: the next pass group is on.")
       .def("next_pass", &Session::next_pass, nogil,
            "The repeated work was run once: True while it must run again. Raises SessionError.")
       .def("take_counters", &take_rows,
-           "{column: array} of what was measured since the last call, with `values`, and where each row's begin in "
+           "{column: array} of what was measured since the last call, with `values`, and where each row's "
+           "begin in "
            "`offsets`; None without counters")
       .def("counter_counts", &counts_of, "What was selected, and what of it was not measured, by reason.")
       .def(
@@ -144,7 +146,8 @@ void register_counters(py::module_& m) {
         initialize_profiler(*api);
         return chip_name(*api, device);
       },
-      py::arg("library"), py::arg("device") = 0, "CUPTI's name of a device's chip, \"GH100\". Raises CuptiError.");
+      py::arg("library"), py::arg("device") = 0,
+      "CUPTI's name of a device's chip, \"GH100\". Raises CuptiError.");
   py::list events;
 #define CP_EVENT(name, doc) events.append(py::make_tuple(#name, doc));
   CP_COUNTER_EVENTS(CP_EVENT)

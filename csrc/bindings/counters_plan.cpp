@@ -141,6 +141,14 @@ void register_counters_plan(py::module_& m) {
            "must "
            "come from CUPTI on this machine or a trusted one: the library does not check it");
   m.def(
+      "planning_library",
+      [](const std::string& path, int version) {
+        return std::const_pointer_cast<Api>(planning_library(path, version));
+      },
+      py::arg("path"), py::arg("version") = 0,
+      "A libcupti that cannot be loaded for want of a driver (CUDA 13.2 and newer), for planning only. "
+      "version: as cuptiGetVersion would give it, 130500; 0: unknown. Raises DeviceError.");
+  m.def(
       "metric_chips",
       [](const std::shared_ptr<Api>& api) {
         py::gil_scoped_release nogil;

@@ -113,10 +113,12 @@ void register_session(py::module_& m) {
   const auto nogil = py::call_guard<py::gil_scoped_release>();
   py::class_<Session> session(m, "Session", "One profiling session (cuptiprof.profile wraps it).");
   define_counters(session);
-  session.def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
+  session
+      .def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
            py::arg("budget"), py::arg("buffer_size") = 0, py::arg("buffer_count") = 0,
            py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false, py::arg("label") = "",
-           py::arg("drain_timeout_ms") = 1000, py::arg("filter") = nullptr, py::arg("counters") = std::nullopt)
+           py::arg("drain_timeout_ms") = 1000, py::arg("filter") = nullptr,
+           py::arg("counters") = std::nullopt)
       .def("start", &Session::start, py::arg("armed") = false, nogil)
       .def("pause", &Session::pause, nogil)
       .def("resume", &Session::resume, nogil)

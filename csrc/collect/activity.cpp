@@ -247,8 +247,8 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
   }
 }
 
-// `observing` is set before the observer is looked at and `observe` looks at it after taking the observer away:
-// one of the two sees the other.
+// `observing` is set before the observer is looked at and `observe` looks at it after taking the observer
+// away: one of the two sees the other.
 void Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
                              uint64_t task) noexcept {
   slot.observing.store(true);
@@ -257,14 +257,15 @@ void Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
     uint32_t path[OpenRegions::kMax];
     const uint32_t depth =
         g_open_regions_wanted.load(std::memory_order_relaxed) ? live_region_path(slot, task, path) : 0;
-    slot.counted = observer->entered(
-        {call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, false});
+    slot.counted =
+        observer->entered({call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, false});
     if (slot.counted) return;
   }
   slot.observing.store(false, std::memory_order_release);
 }
 
-void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
+void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid,
+                             const CUpti_CallbackData& call) noexcept {
   slot.counted = false;
   if (LaunchObserver* observer = x_counting.load())
     observer->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, slot.nodes_created != 0});

@@ -47,7 +47,8 @@ class Activity {
   void detach() noexcept;
 
   // Who is told of launches and regions as they happen; null: nobody. `regions`: launches are told with their
-  // regions. False: a thread is still inside an old observer (its launch hangs), which must therefore live on.
+  // regions. False: a thread is still inside an old observer (its launch hangs), which must therefore live
+  // on.
   bool observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept;
 
   // Waits for the GPU, flushes, and waits until every launch seen has its record, or none came for
@@ -69,7 +70,8 @@ class Activity {
   static void CUPTIAPI on_callback(void* user, CUpti_CallbackDomain, CUpti_CallbackId, const void* data);
 
   void on_driver_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
-  void launch_enters(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call, uint64_t task) noexcept;
+  void launch_enters(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
+                     uint64_t task) noexcept;
   void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
   void note_context(CUcontext context) noexcept;

@@ -18,7 +18,8 @@ uint32_t inherited_path(const ThreadSlot& self, uint32_t* out) noexcept {
   const ThreadSlot* only = nullptr;
   for (uint32_t i = 0; i < thread_slot_count(); ++i) {
     const ThreadSlot& other = thread_slot(i);
-    if (&other == &self || other.is_worker.load(std::memory_order_relaxed) || other.open.depth() == 0) continue;
+    if (&other == &self || other.is_worker.load(std::memory_order_relaxed) || other.open.depth() == 0)
+      continue;
     if (only) return 0;
     only = &other;
   }
@@ -62,7 +63,9 @@ void region_opened(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time)
   if (RegionObserver* observer = g_region_observer.load(); observer && index < OpenRegions::kMax) {
     uint32_t path[OpenRegions::kMax];
     const uint32_t depth = live_region_path(slot, task, path);
-    const RegionEvent event{time, slot.tid.load(std::memory_order_relaxed), {path, depth},
+    const RegionEvent event{time,
+                            slot.tid.load(std::memory_order_relaxed),
+                            {path, depth},
                             Activity::instance().current_context()};
     if (observer->entered(event)) slot.counted_regions |= 1u << index;
   }

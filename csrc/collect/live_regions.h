@@ -1,4 +1,5 @@
-// Regions as they happen, for counters: the path a launch is under, and entries and exits told to an observer.
+// Regions as they happen, for counters: the path a launch is under, and entries and exits told to an
+// observer.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -8,9 +9,9 @@
 
 namespace cuptiprof {
 
-// Names of the regions a launch on this thread and task belongs to, outermost first, by the rule of RegionTracker: the
-// thread's own, else, for a thread that works for another, those of the only other thread that has any. `out` has room
-// for OpenRegions::kMax. Returns how many.
+// Names of the regions a launch on this thread and task belongs to, outermost first, by the rule of
+// RegionTracker: the thread's own, else, for a thread that works for another, those of the only other thread
+// that has any. `out` has room for OpenRegions::kMax. Returns how many.
 uint32_t live_region_path(const ThreadSlot& slot, uint64_t task, uint32_t* out) noexcept;
 
 void set_region_observer(RegionObserver* observer) noexcept;

@@ -1,7 +1,9 @@
-// A thread's open regions as they are now, for those who must know at a launch: the decoder learns of them later.
+// A thread's open regions as they are now, for those who must know at a launch: the decoder learns of them
+// later.
 //
-// Written by the owning thread, only while somebody wants them. Others read them too (a worker thread inherits), while
-// the owner usually waits for that worker; a read in the middle of a change gives a mixture, never garbage.
+// Written by the owning thread, only while somebody wants them. Others read them too (a worker thread
+// inherits), while the owner usually waits for that worker; a read in the middle of a change gives a mixture,
+// never garbage.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -24,8 +26,8 @@ class OpenRegions {
     x_depth.store(n + 1, std::memory_order_release);
   }
 
-  // Takes out the newest entry of this name, of this task if there is one (tasks interleave on a thread). Returns where
-  // it was; kMax: it is not there.
+  // Takes out the newest entry of this name, of this task if there is one (tasks interleave on a thread).
+  // Returns where it was; kMax: it is not there.
   uint32_t pop(uint32_t name, uint64_t task) noexcept {
     const uint32_t n = x_depth.load(std::memory_order_relaxed);
     if (n == 0) return kMax;
@@ -44,8 +46,10 @@ class OpenRegions {
     }
     if (found == n) return kMax;
     for (uint32_t i = found; i + 1 < n; ++i) {
-      x_entries[i].name.store(x_entries[i + 1].name.load(std::memory_order_relaxed), std::memory_order_relaxed);
-      x_entries[i].task.store(x_entries[i + 1].task.load(std::memory_order_relaxed), std::memory_order_relaxed);
+      x_entries[i].name.store(x_entries[i + 1].name.load(std::memory_order_relaxed),
+                              std::memory_order_relaxed);
+      x_entries[i].task.store(x_entries[i + 1].task.load(std::memory_order_relaxed),
+                              std::memory_order_relaxed);
     }
     x_depth.store(n - 1, std::memory_order_release);
     return found;
@@ -54,8 +58,8 @@ class OpenRegions {
   void clear() noexcept { x_depth.store(0, std::memory_order_release); }
   uint32_t depth() const noexcept { return std::min(x_depth.load(std::memory_order_acquire), kMax); }
 
-  // Names of the regions open in `task`, outermost first, after those of the thread's outermost code. `out` has room
-  // for kMax. Returns how many.
+  // Names of the regions open in `task`, outermost first, after those of the thread's outermost code. `out`
+  // has room for kMax. Returns how many.
   uint32_t path(uint64_t task, uint32_t* out) const noexcept {
     const uint32_t n = depth();
     uint32_t count = 0;

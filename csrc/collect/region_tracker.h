@@ -68,9 +68,7 @@ class RegionTracker {
   void exit(Store& store, uint32_t slot, const Event& e);
   const OpenRegion* innermost(uint32_t slot, uint64_t task) const;
   const OpenRegion* inherited() const;
-  static bool is_worker(uint32_t slot) {
-    return thread_slot(slot).is_worker.load(std::memory_order_relaxed);
-  }
+  static bool is_worker(uint32_t slot) { return thread_slot(slot).is_worker.load(std::memory_order_relaxed); }
   uint32_t intern_path(Store& store, uint32_t node);
   uint32_t child_node(uint32_t parent, uint32_t name);
   void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);

@@ -5,8 +5,10 @@
 
 namespace cuptiprof {
 
-CounterRows::CounterRows(std::vector<uint32_t> group_sizes, size_t bytes) : x_group_sizes(std::move(group_sizes)) {
-  const size_t widest = x_group_sizes.empty() ? 0 : *std::max_element(x_group_sizes.begin(), x_group_sizes.end());
+CounterRows::CounterRows(std::vector<uint32_t> group_sizes, size_t bytes)
+    : x_group_sizes(std::move(group_sizes)) {
+  const size_t widest =
+      x_group_sizes.empty() ? 0 : *std::max_element(x_group_sizes.begin(), x_group_sizes.end());
   x_max_rows = std::max<size_t>(bytes / (sizeof(CounterRow) + widest * sizeof(double)), 16);
   x_max_values = x_max_rows * widest;
   x_row_data.reset(static_cast<CounterRow*>(std::malloc(x_max_rows * sizeof(CounterRow))));

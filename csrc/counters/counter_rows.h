@@ -1,5 +1,5 @@
-// What was measured: one row a range that was read, with the values of its pass group. Room for it is reserved once,
-// so that a launch callback can add a row without allocating.
+// What was measured: one row a range that was read, with the values of its pass group. Room for it is
+// reserved once, so that a launch callback can add a row without allocating.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,14 +15,14 @@ enum class Strategy : uint8_t { kReplay = 1, kIterate = 2, kRange = 3, kSample =
 enum class RangeKind : uint8_t { kLaunch = 1, kKernel = 2, kRegion = 3, kSample = 4 };
 
 struct CounterRow {
-  int64_t start = 0, end = 0;      // run clock
-  uint32_t name = 0, region = 0;   // string IDs of the selector
+  int64_t start = 0, end = 0;     // run clock
+  uint32_t name = 0, region = 0;  // string IDs of the selector
   uint32_t correlation = 0, thread = 0;
   uint32_t device = 0, context = 0, stream = 0;
   std::array<int32_t, 3> grid{}, block{};
   uint32_t sequence = 0;  // which range of its pass
-  uint16_t group = 0;   // index of the pass group
-  uint16_t passes = 0;  // times the work ran for it
+  uint16_t group = 0;     // index of the pass group
+  uint16_t passes = 0;    // times the work ran for it
   RangeKind kind = RangeKind::kLaunch;
 };
 

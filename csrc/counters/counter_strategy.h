@@ -22,35 +22,35 @@ struct CounterOptions {
   std::string chip;
   std::vector<PassGroup> groups;  // replay: one; iterate: of one pass each; sample: one of one pass
   SelectorOptions selector;
-  size_t row_bytes = 32u << 20;      // room for values
-  uint32_t batch = 256;              // ranges decoded together
-  int turn_timeout_ms = 200;         // how long a launch waits for another counted one
-  uint16_t levels = 1;               // range: nesting levels measured, when the work is repeated
-  uint64_t interval = 100'000;       // sample: ns, or system clock cycles where the chip has no time trigger
+  size_t row_bytes = 32u << 20;  // room for values
+  uint32_t batch = 256;          // ranges decoded together
+  int turn_timeout_ms = 200;     // how long a launch waits for another counted one
+  uint16_t levels = 1;           // range: nesting levels measured, when the work is repeated
+  uint64_t interval = 100'000;   // sample: ns, or system clock cycles where the chip has no time trigger
   bool interval_in_cycles = false;
-  bool keep_latest = true;           // sample: the hardware buffer is a ring
+  bool keep_latest = true;  // sample: the hardware buffer is a ring
   uint64_t hardware_buffer = 64u << 20;
   std::vector<uint32_t> devices{0};  // sample
 };
 
 // What was selected and not measured, by reason.
-#define CP_COUNTER_EVENTS(X)                                                              \
-  X(busy, "launches or regions that came while another one was being measured")           \
-  X(captured, "launches that were captured into a graph and did not run")                 \
-  X(failed, "launches, regions or samples that CUPTI refused to measure")                 \
-  X(no_room, "measured ranges for whose values there was no room")                        \
-  X(dropped, "ranges that CUPTI dropped")                                                 \
-  X(no_context, "regions entered before there was a CUDA context")                        \
-  X(nested, "regions inside a measured one")                                              \
-  X(differing, "passes of repeated work that had other regions than the first")           \
-  X(overflows, "times the hardware buffer of samples overflowed")                         \
+#define CP_COUNTER_EVENTS(X)                                                     \
+  X(busy, "launches or regions that came while another one was being measured")  \
+  X(captured, "launches that were captured into a graph and did not run")        \
+  X(failed, "launches, regions or samples that CUPTI refused to measure")        \
+  X(no_room, "measured ranges for whose values there was no room")               \
+  X(dropped, "ranges that CUPTI dropped")                                        \
+  X(no_context, "regions in which nothing ran, before there was a CUDA context") \
+  X(nested, "regions inside a measured one")                                     \
+  X(differing, "passes of repeated work that had other regions than the first")  \
+  X(overflows, "times the hardware buffer of samples overflowed")                \
   X(unfinished, "ranges that were still open when the session stopped")
 
 struct CounterEvents {
 #define CP_EVENT(name, doc) std::atomic<uint64_t> name{0};
   CP_COUNTER_EVENTS(CP_EVENT)
 #undef CP_EVENT
-  std::atomic<int> error{0};                   // first code CUPTI refused with
+  std::atomic<int> error{0};                     // first code CUPTI refused with
   std::atomic<const char*> error_call{nullptr};  // by which function
 
   void fail(CUptiResult rc, const char* call, uint64_t ranges = 1) noexcept {

@@ -55,19 +55,22 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
   return x_contexts.back().refused ? nullptr : &x_contexts.back();
 }
 
-// With steps, every launch of a step is measured in the step's group. Without, each kernel takes the group it has seen
-// least; the first of them, so that a whole loop body moves on together.
+// With steps, every launch of a step is measured in the step's group. Without, each kernel takes the group it
+// has seen least; the first of them, so that a whole loop body moves on together.
 uint16_t KernelCounters::group_for(const SelectedLaunch& s) noexcept try {
   if (x_configs.size() == 1) return 0;
   const auto& p = s.params;
-  auto pack = [](int32_t a, int32_t b) { return static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32 | static_cast<uint32_t>(b); };
+  auto pack = [](int32_t a, int32_t b) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32 | static_cast<uint32_t>(b);
+  };
   const KernelKey key{pack(static_cast<int32_t>(s.name), static_cast<int32_t>(s.region)),
                       pack(p.grid[0], p.grid[1]) * 31 + static_cast<uint64_t>(p.grid[2]),
                       pack(p.block[0], p.block[1]) * 31 + static_cast<uint64_t>(p.block[2])};
   auto& counts = x_seen[key];
   if (counts.empty()) counts.resize(x_configs.size());
-  const auto group = x_by_step ? x_group
-                               : static_cast<uint16_t>(std::min_element(counts.begin(), counts.end()) - counts.begin());
+  const auto group =
+      x_by_step ? x_group
+                : static_cast<uint16_t>(std::min_element(counts.begin(), counts.end()) - counts.begin());
   ++counts[group];
   return group;
 } catch (...) {
@@ -77,7 +80,8 @@ uint16_t KernelCounters::group_for(const SelectedLaunch& s) noexcept try {
 bool KernelCounters::begin_replay(PerContext& c) noexcept {
   if (!c.replay->config() || c.replayed == x_options.batch) {
     c.replayed = 0;
-    if (const CUptiResult rc = c.replay->configure(x_configs.front(), RangeMode::kKernelReplay, x_options.batch);
+    if (const CUptiResult rc =
+            c.replay->configure(x_configs.front(), RangeMode::kKernelReplay, x_options.batch);
         rc != CUPTI_SUCCESS) {
       x_events.fail(rc, "cuptiRangeProfilerSetConfig");
       return false;
@@ -88,8 +92,8 @@ bool KernelCounters::begin_replay(PerContext& c) noexcept {
   return rc == CUPTI_SUCCESS;
 }
 
-// Decoded launch by launch: an image of automatic ranges holds no kernel names, so the newest range is this launch's
-// only as long as nothing else was added.
+// Decoded launch by launch: an image of automatic ranges holds no kernel names, so the newest range is this
+// launch's only as long as nothing else was added.
 void KernelCounters::end_replay(PerContext& c, bool captured) noexcept try {
   if (const CUptiResult rc = c.replay->stop(); rc != CUPTI_SUCCESS)
     return x_events.fail(rc, "cuptiRangeProfilerStop");
@@ -142,7 +146,8 @@ bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
   bool ok = false;
   if (x_direct) {
     const uint16_t group = group_for(*selected);
-    ok = c->batch->prepare(x_configs[group], group, 1, x_host, x_rows, x_events) && c->batch->open(row, x_events);
+    ok = c->batch->prepare(x_configs[group], group, 1, x_host, x_rows, x_events) &&
+         c->batch->open(row, x_events);
   } else {
     ok = begin_replay(*c);
   }

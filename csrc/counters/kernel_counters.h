@@ -1,8 +1,8 @@
 // Counters of selected kernel launches: strategies replay and iterate.
 //
-// replay, several passes: the range profiler runs from the entry of the launch to its exit in kernel replay mode; CUPTI
-// saves memory and runs the kernel once per pass. One pass, and iterate: the launch is a user range, nothing is replayed,
-// nothing saved. Launches that are not selected see neither.
+// replay, several passes: the range profiler runs from the entry of the launch to its exit in kernel replay
+// mode; CUPTI saves memory and runs the kernel once per pass. One pass, and iterate: the launch is a user
+// range, nothing is replayed, nothing saved. Launches that are not selected see neither.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -65,8 +65,8 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   Turn x_turn;  // guards what follows
   std::vector<PerContext> x_contexts;
   PerContext* x_current = nullptr;
-  uint16_t x_group = 0;      // of the running step
-  bool x_by_step = false;    // step() was called
+  uint16_t x_group = 0;                                                  // of the running step
+  bool x_by_step = false;                                                // step() was called
   std::unordered_map<KernelKey, std::vector<uint32_t>, KeyHash> x_seen;  // occurrences measured, by group
   std::vector<double> x_values;
 };

@@ -9,10 +9,9 @@
 namespace cuptiprof {
 namespace {
 
-constexpr std::string_view kCommunicating[] = {"nccl",       "nvshmem",    "msccl",          "cross_device_reduce",
-                                               "all_reduce", "allreduce",  "all_gather",     "allgather",
-                                               "alltoall",   "all_to_all", "reduce_scatter", "reducescatter",
-                                               "multimem",   "symm_mem"};
+constexpr std::string_view kCommunicating[] = {
+    "nccl",      "nvshmem",  "msccl",      "cross_device_reduce", "all_reduce",    "allreduce", "all_gather",
+    "allgather", "alltoall", "all_to_all", "reduce_scatter",      "reducescatter", "multimem",  "symm_mem"};
 
 uint64_t hash_path(std::span<const uint32_t> regions) noexcept {
   uint64_t h = 0xcbf29ce484222325ull;

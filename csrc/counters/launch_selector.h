@@ -1,7 +1,7 @@
 // Which launches are counted, decided in the launch callback by the same filter as everything else.
 //
-// The verdict on a name is made once per distinct name and remembered by the pointer CUPTI hands out; the verdict on
-// open regions once per distinct path. A launch that is not selected costs one look-up.
+// The verdict on a name is made once per distinct name and remembered by the pointer CUPTI hands out; the
+// verdict on open regions once per distinct path. A launch that is not selected costs one look-up.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -28,8 +28,8 @@ struct SelectedLaunch {
 };
 
 struct SelectorOptions {
-  std::shared_ptr<const KernelFilter> filter;   // null: every launch
-  bool communicating = false;                   // count kernels that wait for other GPUs too
+  std::shared_ptr<const KernelFilter> filter;  // null: every launch
+  bool communicating = false;                  // count kernels that wait for other GPUs too
   std::string (*region_name)(uint32_t) = nullptr;
   const std::atomic<uint64_t>* module_unloads = nullptr;  // kernel names may lie elsewhere from now on
 };
@@ -47,7 +47,8 @@ class LaunchSelector {
       verdict = judge(symbol, generation);
     return verdict & 1;
   }
-  // The whole filter, counters included; launches are shown in launch order, those that wants() refused left out.
+  // The whole filter, counters included; launches are shown in launch order, those that wants() refused left
+  // out.
   [[nodiscard]] std::optional<SelectedLaunch> select(const LaunchEvent& launch) noexcept;
   // ID of the path and whether the filter's region patterns select it.
   [[nodiscard]] bool selects_path(std::span<const uint32_t> regions, uint32_t* path) noexcept;
@@ -84,7 +85,8 @@ class LaunchSelector {
   std::unique_ptr<FilterState> x_state;
 };
 
-// Kernels that wait for kernels on other GPUs: replayed or serialised they can hang (NCCL, NVSHMEM, custom all-reduces).
+// Kernels that wait for kernels on other GPUs: replayed or serialised they can hang (NCCL, NVSHMEM, custom
+// all-reduces).
 bool communicates(std::string_view function_name) noexcept;
 
 }  // namespace cuptiprof

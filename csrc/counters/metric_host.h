@@ -28,7 +28,9 @@ struct ConfigImage {
 // Exact names of the chips that the library knows. Throws Error.
 std::vector<std::string> metric_chips(const Api& api);
 
-// A CUpti_Profiler_Host_Object. One thread at a time.
+class HostBackend;
+
+// What CUPTI calls a host object. One thread at a time.
 class MetricHost {
  public:
   // `availability`: counter availability of the device, where there is one: what is not available is then no
@@ -58,10 +60,7 @@ class MetricHost {
                 std::span<double> values) const;
 
  private:
-  const std::shared_ptr<const Api> x_api;
-  const std::string x_chip;
-  const std::vector<uint8_t> x_availability;  // CUPTI keeps a pointer to it
-  CUpti_Profiler_Host_Object* x_host = nullptr;
+  std::unique_ptr<HostBackend> x_backend;
 };
 
 }  // namespace cuptiprof

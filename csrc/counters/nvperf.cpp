@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
-#include <set>
 
 #include "base/error.h"
 
@@ -20,13 +20,14 @@ bool same_bytes(const std::string& a, const std::string& b) {
   return std::equal(It(x), It(), It(y), It());
 }
 
-void preload(const std::string& folder, const std::string& soname) {
+void* preload(const std::string& folder, const std::string& soname) {
   const std::string wanted = folder + soname;
   // Were another copy loaded already, libcupti's look-up by bare name would find that one first.
   const std::string loaded = loaded_library(soname);
   // LOCAL is enough: the loader matches sonames of local libraries too, and no symbol leaks into the process.
   // Never closed: libcupti keeps pointers into it.
-  if (!dlopen(wanted.c_str(), RTLD_LAZY | RTLD_LOCAL)) {
+  void* handle = dlopen(wanted.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) {
     const char* why = dlerror();
     throw Error(ErrorKind::kDevice, "cannot load " + wanted + ": " + (why ? why : "unknown dlopen error"),
                 "metrics need the " + soname +
@@ -35,28 +36,30 @@ void preload(const std::string& folder, const std::string& soname) {
   }
   const std::string now = loaded_library(soname);
   if (loaded.empty() || loaded == now) {
-    if (now.rfind(folder, 0) == 0) return;
+    if (now.rfind(folder, 0) == 0) return handle;
   }
   if (!same_bytes(wanted, now))
     throw Error(ErrorKind::kDevice,
                 now + " is loaded already, but the libcupti in use needs the one beside it (" + wanted + ")",
                 "name the libcupti beside the loaded one with CUPTIPROF_CUPTI, or plan before the other "
                 "library is loaded");
+  return handle;
 }
 
 }  // namespace
 
-void preload_nvperf(const Api& api) {
-  if (api.simulated) return;
-  static std::mutex mutex;            // guards `done`
-  static std::set<std::string> done;  // folders
+void* preload_nvperf(const Api& api) {
+  if (api.simulated) return nullptr;
+  static std::mutex mutex;                   // guards `done`
+  static std::map<std::string, void*> done;  // folder -> handle
   const size_t slash = api.path.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : api.path.substr(0, slash + 1);
   std::lock_guard lock(mutex);
-  if (done.contains(folder)) return;
-  preload(folder, "libnvperf_host.so");
+  if (const auto it = done.find(folder); it != done.end()) return it->second;
+  void* host = preload(folder, "libnvperf_host.so");
   preload(folder, "libnvperf_target.so");
-  done.insert(folder);
+  done.emplace(folder, host);
+  return host;
 }
 
 }  // namespace cuptiprof

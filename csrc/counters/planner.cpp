@@ -64,6 +64,7 @@ const MetricHost& Planner::host() {
 std::string Planner::key(const char* kind, const Names& sorted) const {
   const auto& a = x_request.availability;
   std::string out = std::string(kind) + "\n" + x_request.chip + "\n" + std::to_string(x_api->version) +
+                    (x_api->planning_only ? " " + x_api->path : "") +
                     (x_request.type == ProfilerType::kRange ? "\nrange\n" : "\nsampling\n") +
                     std::to_string(a.size()) + " " +
                     std::to_string(fnv1a({reinterpret_cast<const char*>(a.data()), a.size()}));

@@ -46,7 +46,8 @@ void PmSampler::open(Device& d) {
                                                  : CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
   set.hwBufferAppendMode = x_options.keep_latest ? CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST
                                                  : CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
-  check(a, a.cuptiPmSamplingSetConfig(&set), "cuptiPmSamplingSetConfig", "device " + std::to_string(d.ordinal));
+  check(a, a.cuptiPmSamplingSetConfig(&set), "cuptiPmSamplingSetConfig",
+        "device " + std::to_string(d.ordinal));
 
   CUpti_PmSampling_GetCounterDataSize_Params size{};
   size.structSize = CUpti_PmSampling_GetCounterDataSize_Params_STRUCT_SIZE;
@@ -165,7 +166,8 @@ bool PmSampler::decode(Device& d) noexcept try {
   info.structSize = CUpti_PmSampling_GetCounterDataInfo_Params_STRUCT_SIZE;
   info.pCounterDataImage = d.image.data();
   info.counterDataImageSize = d.image.size();
-  if (x_api->cuptiPmSamplingGetCounterDataInfo(&info) != CUPTI_SUCCESS || info.numCompletedSamples == 0) return false;
+  if (x_api->cuptiPmSamplingGetCounterDataInfo(&info) != CUPTI_SUCCESS || info.numCompletedSamples == 0)
+    return false;
   for (size_t i = 0; i < info.numCompletedSamples; ++i) add_sample(d, i);
   if (clear_image(d) != CUPTI_SUCCESS) return false;
   return p.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;

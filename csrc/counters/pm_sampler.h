@@ -1,5 +1,6 @@
-// Counters of whole devices over time: strategy sample. The GPU writes a record at every interval into a buffer; a thread
-// of ours decodes it. No kernel is serialised or replayed, and all processes on the device count.
+// Counters of whole devices over time: strategy sample. The GPU writes a record at every interval into a
+// buffer; a thread of ours decodes it. No kernel is serialised or replayed, and all processes on the device
+// count.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -30,7 +31,7 @@ class PmSampler final : public CounterStrategy {
     CUpti_PmSampling_Object* object = nullptr;
     std::vector<uint8_t> image;
     bool started = false;
-    bool drop_first = true;   // the first sample after a start also covers what was before it
+    bool drop_first = true;    // the first sample after a start also covers what was before it
     int64_t to_run_clock = 0;  // run clock - the samples' clock
   };
   void open(Device& device);

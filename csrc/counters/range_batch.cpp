@@ -91,7 +91,8 @@ bool RangeBatch::next_pass(CounterEvents& events) noexcept {
 
 void RangeBatch::hold(CounterEvents& events) noexcept {
   if (!x_profiler->started() || !x_open.empty()) return;
-  if (const CUptiResult rc = x_profiler->stop(); rc != CUPTI_SUCCESS) events.fail(rc, "cuptiRangeProfilerStop", 0);
+  if (const CUptiResult rc = x_profiler->stop(); rc != CUPTI_SUCCESS)
+    events.fail(rc, "cuptiRangeProfilerStop", 0);
 }
 
 void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents& events) noexcept try {
@@ -100,7 +101,8 @@ void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents
     close(0, false, events);
   }
   if (x_profiler->started()) {
-    if (const CUptiResult rc = x_profiler->stop(); rc != CUPTI_SUCCESS) events.fail(rc, "cuptiRangeProfilerStop", 0);
+    if (const CUptiResult rc = x_profiler->stop(); rc != CUPTI_SUCCESS)
+      events.fail(rc, "cuptiRangeProfilerStop", 0);
   }
   const RangeConfig* config = x_profiler->config();
   size_t dropped = 0, found = 0;

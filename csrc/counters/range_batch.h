@@ -16,8 +16,8 @@ class RangeBatch {
   RangeBatch(std::unique_ptr<RangeProfiler> profiler, uint32_t capacity);
 
   // Ready for ranges of this group; what was measured in another one is finished first.
-  bool prepare(const RangeConfig& config, uint16_t group, uint16_t levels, const MetricHost& host, CounterRows& rows,
-               CounterEvents& events) noexcept;
+  bool prepare(const RangeConfig& config, uint16_t group, uint16_t levels, const MetricHost& host,
+               CounterRows& rows, CounterEvents& events) noexcept;
   // A range begins; at most one more than `capacity` may be pending.
   bool open(const CounterRow& row, CounterEvents& events) noexcept;
   // The newest open range ends. `keep` false: it measured nothing.

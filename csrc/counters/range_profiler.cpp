@@ -14,7 +14,8 @@ void initialize_profiler(const Api& api) {
   const std::lock_guard lock(mutex);
   if (done.contains(api.path)) return;
   if (!api.cuptiProfilerInitialize || !api.cuptiRangeProfilerEnable || !api.cuptiProfilerHostInitialize)
-    throw Error(ErrorKind::kMetric, "hardware counters need libcupti of CUDA 12.6 or newer; " + api.path + " is older",
+    throw Error(ErrorKind::kMetric,
+                "hardware counters need libcupti of CUDA 12.6 or newer; " + api.path + " is older",
                 "pip install 'nvidia-cuda-cupti==13.0.*', or name a newer libcupti.so with CUPTIPROF_CUPTI");
   CUpti_Profiler_Initialize_Params p{};
   p.structSize = CUpti_Profiler_Initialize_Params_STRUCT_SIZE;
@@ -24,7 +25,8 @@ void initialize_profiler(const Api& api) {
 
 std::string chip_name(const Api& api, size_t device) {
   if (!api.cuptiDeviceGetChipName)
-    throw Error(ErrorKind::kMetric, "this libcupti cannot name the chip", "use libcupti of CUDA 12.6 or newer");
+    throw Error(ErrorKind::kMetric, "this libcupti cannot name the chip",
+                "use libcupti of CUDA 12.6 or newer");
   CUpti_Device_GetChipName_Params p{};
   p.structSize = CUpti_Device_GetChipName_Params_STRUCT_SIZE;
   p.deviceIndex = device;

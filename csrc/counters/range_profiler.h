@@ -32,13 +32,16 @@ enum class RangeMode {
 class RangeProfiler {
  public:
   // Null and the code when CUPTI refuses.
-  static std::unique_ptr<RangeProfiler> enable(const Api& api, CUcontext context, CUptiResult* result) noexcept;
+  static std::unique_ptr<RangeProfiler> enable(const Api& api, CUcontext context,
+                                               CUptiResult* result) noexcept;
   ~RangeProfiler();
   RangeProfiler(const RangeProfiler&) = delete;
   RangeProfiler& operator=(const RangeProfiler&) = delete;
 
-  // Room for `max_ranges` ranges of a configuration; what was collected before is gone. `config` must stay alive.
-  CUptiResult configure(const RangeConfig& config, RangeMode mode, size_t max_ranges, uint16_t levels = 1) noexcept;
+  // Room for `max_ranges` ranges of a configuration; what was collected before is gone. `config` must stay
+  // alive.
+  CUptiResult configure(const RangeConfig& config, RangeMode mode, size_t max_ranges,
+                        uint16_t levels = 1) noexcept;
   // The configuration is used up: configure() comes next.
   void forget() noexcept { x_config = nullptr; }
   CUptiResult start() noexcept;
@@ -66,8 +69,8 @@ class RangeProfiler {
   bool x_started = false;
 };
 
-// cuptiProfilerInitialize, once per process and library and never undone: it is not reference-counted, and setting it
-// up for every session is what made a peer slow. Throws Error.
+// cuptiProfilerInitialize, once per process and library and never undone: it is not reference-counted, and
+// setting it up for every session is what made a peer slow. Throws Error.
 void initialize_profiler(const Api& api);
 
 // CUPTI's name of the chip of a device, "GH100". Throws Error.

@@ -11,7 +11,8 @@ constexpr auto kControlPatience = std::chrono::milliseconds(2000);
 }  // namespace
 
 RegionCounters::RegionCounters(std::shared_ptr<const Api> api, CounterOptions options)
-    : CounterStrategy(std::move(api), std::move(options)), x_host(x_api, x_options.chip, ProfilerType::kRange) {
+    : CounterStrategy(std::move(api), std::move(options)),
+      x_host(x_api, x_options.chip, ProfilerType::kRange) {
   for (const PassGroup& g : x_options.groups) x_configs.emplace_back(g);
   x_contexts.reserve(kMaxContexts);
 }
@@ -30,6 +31,24 @@ RangeBatch* RegionCounters::batch_of(CUcontext context) noexcept try {
   return nullptr;
 }
 
+bool RegionCounters::open(CUcontext context, CounterRow row) noexcept {
+  x_current = batch_of(context);
+  if (!x_current) {
+    x_events.failed.fetch_add(1);
+    return false;
+  }
+  if (x_api->cuptiGetDeviceId) x_api->cuptiGetDeviceId(context, &row.device);
+  return x_current->prepare(x_configs[x_group], x_group, x_options.levels, x_host, x_rows, x_events) &&
+         x_current->open(row, x_events);
+}
+
+void RegionCounters::release() noexcept {
+  x_depth = 0;
+  x_current = nullptr;
+  x_owner.store(0, std::memory_order_release);
+  x_turn.give_back();
+}
+
 bool RegionCounters::entered(const RegionEvent& region) noexcept {
   if (!x_on.load(std::memory_order_relaxed)) return false;
   uint32_t path = 0;
@@ -41,8 +60,8 @@ bool RegionCounters::entered(const RegionEvent& region) noexcept {
   row.kind = RangeKind::kRegion;
   row.passes = static_cast<uint16_t>(x_options.groups[x_group].passes);
   if (x_owner.load(std::memory_order_acquire) == region.thread && x_depth > 0) {
-    if (x_depth >= x_options.levels || !x_current->open(row, x_events)) {
-      x_events.nested.fetch_add(x_depth >= x_options.levels);
+    if (x_depth >= x_options.levels || !x_current || !x_current->open(row, x_events)) {
+      x_events.nested.fetch_add(1);
       return false;
     }
     ++x_depth;
@@ -53,32 +72,34 @@ bool RegionCounters::entered(const RegionEvent& region) noexcept {
     x_events.busy.fetch_add(1);
     return false;
   }
-  x_current = region.context ? batch_of(region.context) : nullptr;
-  if (!x_current) {
-    (region.context ? x_events.failed : x_events.no_context).fetch_add(1);
-    x_turn.give_back();
-    return false;
-  }
-  if (x_api->cuptiGetDeviceId) x_api->cuptiGetDeviceId(region.context, &row.device);
-  if (!x_current->prepare(x_configs[x_group], x_group, x_options.levels, x_host, x_rows, x_events) ||
-      !x_current->open(row, x_events)) {
-    x_turn.give_back();
+  x_current = nullptr;
+  if (region.context && !open(region.context, row)) {
+    release();
     return false;
   }
   x_depth = 1;
+  x_row = row;
   x_owner.store(region.thread, std::memory_order_release);
+  x_waiting.store(!region.context);
   return true;
+}
+
+bool RegionCounters::entered(const LaunchEvent& launch) noexcept {
+  // Work of another thread is not let in: this one may leave the region meanwhile.
+  if (x_owner.load(std::memory_order_acquire) != launch.thread || !x_waiting.exchange(false)) return false;
+  if (!open(launch.call.context, x_row)) x_current = nullptr;
+  return false;
 }
 
 void RegionCounters::left(const RegionEvent& region) noexcept {
   if (x_owner.load(std::memory_order_acquire) != region.thread || x_depth == 0) return;
-  x_current->close(region.time, true, x_events);
+  if (x_waiting.exchange(false)) x_events.no_context.fetch_add(1);
+  if (x_current) x_current->close(region.time, true, x_events);
   if (--x_depth > 0) return;
-  x_owner.store(0, std::memory_order_release);
   // What further passes will repeat is kept until they are done.
   const bool repeated = x_options.levels > 1 || x_options.groups[x_group].passes > 1;
-  if (!repeated && x_current->full()) x_current->finish(x_host, x_rows, x_events);
-  x_turn.give_back();
+  if (!repeated && x_current && x_current->full()) x_current->finish(x_host, x_rows, x_events);
+  release();
 }
 
 bool RegionCounters::next_pass() {

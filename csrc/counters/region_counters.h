@@ -1,7 +1,7 @@
 // Counters of regions: strategy range. A selected region is one user range over everything its context runs.
 //
-// One pass is measured as the program goes. Several passes need the work to be repeated (next_pass), and so do nested
-// regions: the hardware counts one nesting level at a time.
+// One pass is measured as the program goes. Several passes need the work to be repeated (next_pass), and so
+// do nested regions: the hardware counts one nesting level at a time.
 #pragma once
 #include <memory>
 #include <vector>
@@ -27,9 +27,9 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
   bool entered(const RegionEvent& region) noexcept override;
   void left(const RegionEvent& region) noexcept override;
 
-  // Launches are not looked at; only the end of a context is.
-  bool wants(const char*) noexcept override { return false; }
-  bool entered(const LaunchEvent&) noexcept override { return false; }
+  // A region entered before there is a context begins with the first launch inside.
+  bool wants(const char*) noexcept override { return x_waiting.load(std::memory_order_relaxed); }
+  bool entered(const LaunchEvent& launch) noexcept override;
   void left(const LaunchEvent&) noexcept override {}
   void context_ends(CUcontext context) noexcept override;
 
@@ -39,6 +39,8 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
     std::unique_ptr<RangeBatch> batch;  // null: CUPTI refused
   };
   RangeBatch* batch_of(CUcontext context) noexcept;
+  bool open(CUcontext context, CounterRow row) noexcept;
+  void release() noexcept;
 
   const MetricHost x_host;
   std::vector<RangeConfig> x_configs;
@@ -47,6 +49,8 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
   Turn x_turn;
   std::atomic<uint32_t> x_owner{0};  // thread ID of the holder
   uint32_t x_depth = 0;
+  std::atomic<bool> x_waiting{false};
+  CounterRow x_row;  // of the waiting region
   RangeBatch* x_current = nullptr;
   std::vector<PerContext> x_contexts;
   uint16_t x_group = 0;

@@ -1,5 +1,5 @@
-// One thread at a time between the entry of a counted launch and its exit, across the CUDA call: ranges of two threads
-// would otherwise nest. Not a mutex: it is never waited for without a limit.
+// One thread at a time between the entry of a counted launch and its exit, across the CUDA call: ranges of
+// two threads would otherwise nest. Not a mutex: it is never waited for without a limit.
 #pragma once
 #include <time.h>
 

@@ -1,7 +1,7 @@
 // u64 -> u32 for launch callbacks: reads take no lock, entries of an older generation count as absent.
 //
-// Keys are pointers to kernel names or hashes of region paths. A pointer may be reused after a module was unloaded:
-// then the generation changes, and every key is looked up again.
+// Keys are pointers to kernel names or hashes of region paths. A pointer may be reused after a module was
+// unloaded: then the generation changes, and every key is looked up again.
 #pragma once
 #include <array>
 #include <atomic>

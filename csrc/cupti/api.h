@@ -30,8 +30,9 @@ struct Api {
   int version = 0;         // cuptiGetVersion
   int driver_version = 0;  // cuDriverGetVersion; 0: no driver
   bool simulated = false;
-  std::string path;      // file the functions come from
-  std::string found_by;  // how that file was chosen
+  bool planning_only = false;  // from planning_library(): no function of it can be used
+  std::string path;            // file the functions come from
+  std::string found_by;        // how that file was chosen
 };
 
 struct LoadRequest {
@@ -44,6 +45,11 @@ struct LoadRequest {
 // driver that this libcupti could work with. Up to CUDA 13.1 it can be loaded without one (records can then
 // be read, not made).
 std::shared_ptr<const Api> load_cupti(const LoadRequest& request);
+
+// A libcupti that needs a driver where there is none (CUDA 13.2 and newer). It is not loaded: metrics can be
+// planned with the libnvperf beside it, and every CUPTI function answers CUPTI_ERROR_UNKNOWN, as those
+// releases do. `version`: as cuptiGetVersion would give it; 0: unknown.
+std::shared_ptr<const Api> planning_library(const std::string& path, int version);
 
 // Path of an already loaded library of this soname; empty: none.
 std::string loaded_library(const std::string& soname);

@@ -17,8 +17,8 @@ struct LaunchParams {
 };
 
 namespace detail {
-// cuLaunchKernel_params and cuLaunchKernelEx_params of generated_cuda_meta.h, which cannot be included without the
-// rest of CUDA's headers. All forms of the call begin like this.
+// cuLaunchKernel_params and cuLaunchKernelEx_params of generated_cuda_meta.h, which cannot be included
+// without the rest of CUDA's headers. All forms of the call begin like this.
 struct LaunchArguments {
   CUfunction f;
   unsigned grid[3], block[3];

@@ -1,5 +1,5 @@
-// What launches and regions are told to while counters are armed. Implemented in counters/, called by collect/:
-// neither knows the other.
+// What launches and regions are told to while counters are armed. Implemented in counters/, called by
+// collect/: neither knows the other.
 #pragma once
 #include <cuda.h>
 #include <cupti_callbacks.h>

@@ -117,6 +117,7 @@ void relate(std::vector<Raw>& raws, const std::unordered_map<std::string, RawId>
     const auto at = by_name.find(n);
     return at == by_name.end() || at->second == id ? kNoRaw : at->second;
   };
+  r.hash = text_hash(r.name);
   r.sass = has(r.name, "__sass_");
   r.exclusive = r.unit == Unit::kLts && has(r.name, "lookup_");
   std::string name = plain(r.name);

@@ -23,12 +23,6 @@ uint64_t mixed(uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
-uint64_t hashed(std::string_view text) {  // FNV-1a
-  uint64_t h = 0xcbf29ce484222325ull;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return h;
-}
-
 bool follows_sm(Unit u) {
   return u == Unit::kSm || u == Unit::kSmsp || u == Unit::kL1tex || u == Unit::kTpc || u == Unit::kGpc;
 }
@@ -64,7 +58,7 @@ KernelCounters::KernelCounters(const cuptisim_op& op, double duration_ns, const 
     if (const auto at = x_given->find(name); at != x_given->end() && !name.empty()) x_mine = &at->second;
     if (const auto at = x_given->find(""); at != x_given->end()) x_everybodys = &at->second;
   }
-  x_seed = hashed(name);
+  x_seed = text_hash(name);
   const auto add = [&](double v) { x_seed = mixed(x_seed ^ static_cast<uint64_t>(v)); };
   x_blocks = x_threads_per_block = 1;
   for (int i = 0; i < 3; ++i) {
@@ -77,11 +71,11 @@ KernelCounters::KernelCounters(const cuptisim_op& op, double duration_ns, const 
   add(std::max(op.static_shared_memory, 0));
   add(std::max(op.dynamic_shared_memory, 0));
   add(duration_ns);
-  x_seed = mixed(x_seed ^ hashed(chip.name));
+  x_seed = mixed(x_seed ^ text_hash(chip.name));
 }
 
-double KernelCounters::fraction(std::string_view word) const {
-  return 0.1 + 0.8 * static_cast<double>(mixed(x_seed ^ hashed(word)) >> 11) / 9007199254740992.0;
+double KernelCounters::fraction(uint64_t word) const {
+  return 0.1 + 0.8 * static_cast<double>(mixed(x_seed ^ word) >> 11) / 9007199254740992.0;
 }
 
 const double* KernelCounters::given(RawId id) const {
@@ -97,18 +91,18 @@ double KernelCounters::active(Unit unit) const {
   if (follows_sm(unit) && unit != Unit::kSm)
     return value(active_cycles(Unit::kSm)) * instances(unit, x_chip) / instances(Unit::kSm, x_chip);
   const double most = elapsed_value(raws()[elapsed_cycles(unit)], x_duration, x_chip);
-  return std::floor((0.5 + 0.5 * fraction(unit == Unit::kSm ? "sm active" : "active")) * most);
+  return std::floor((0.5 + 0.5 * fraction(text_hash(unit == Unit::kSm ? "sm active" : "active"))) * most);
 }
 
 double KernelCounters::usual(const Raw& raw) const {
   if (raw.sectors != kNoRaw) return 32 * value(raw.sectors);
   if (raw.parent != kNoRaw && raw.rest != kNoRaw) return value(raw.parent) - value(raw.rest);
-  if (raw.parent != kNoRaw) return std::floor(raw.scale * fraction(raw.name) * value(raw.parent));
+  if (raw.parent != kNoRaw) return std::floor(raw.scale * fraction(raw.hash) * value(raw.parent));
   if (raw.name.ends_with("__ctas_launched")) return x_blocks;
   if (raw.name.ends_with("__warps_launched")) return x_blocks * std::ceil(x_threads_per_block / 32);
   if (raw.name.ends_with("__threads_launched")) return x_blocks * x_threads_per_block;
   const double peak = peak_per_cycle(raw.unit, raw.dimension, raw.name, x_chip);
-  return std::floor(fraction(raw.name) * peak * value(active_cycles(raw.unit)));
+  return std::floor(fraction(raw.hash) * peak * value(active_cycles(raw.unit)));
 }
 
 double KernelCounters::value(RawId id) const {

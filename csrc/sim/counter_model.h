@@ -31,8 +31,8 @@ class KernelCounters {
  private:
   double usual(const Raw& raw) const;
   double active(Unit unit) const;
-  // Between 0.1 and 0.9, always the same for the same kernel and word.
-  double fraction(std::string_view word) const;
+  // Between 0.1 and 0.9, always the same for the same kernel and word (text_hash).
+  double fraction(uint64_t word) const;
   const double* given(RawId id) const;
 
   std::shared_ptr<const GivenCounters> x_given;

@@ -27,6 +27,7 @@ struct Raw {
   bool sass = false;       // counted by patched instructions: no hardware counter, and alone in its pass
   bool exclusive = false;  // of two groups of the same unit that cannot be counted together, the second
   bool free = false;       // always counted
+  uint64_t hash = 0;       // of the name
 
   // How a kernel's value follows from others'; see counter_model.
   RawId alias = kNoRaw;    // the same quantity under another name

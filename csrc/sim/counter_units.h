@@ -26,4 +26,10 @@ double clock_of(Unit unit, const Chip& chip);
 // What one instance can add to a counter of this dimension (CUPTI's word) in one of its cycles.
 double peak_per_cycle(Unit unit, std::string_view dimension, std::string_view name, const Chip& chip);
 
+constexpr uint64_t text_hash(std::string_view text) {  // FNV-1a
+  uint64_t h = 0xcbf29ce484222325ull;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return h;
+}
+
 }  // namespace sim

@@ -11,7 +11,6 @@ std::atomic<uint32_t> g_counting{0};
 void drop_profilers() {
   range_sessions().clear();
   samplers().clear();
-  set_profiler_initialized(false);
 }
 
 std::optional<CountedRun> run_counted(const Work& work, Stream& stream, uint64_t duration) {

@@ -108,7 +108,8 @@ SIM_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute 
 
 SIM_EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
   if (!context) return CUDA_ERROR_INVALID_VALUE;
-  *context = current_context();
+  const CUcontext current = current_context();
+  *context = current && Machine::get().find_context(current) ? current : nullptr;
   return CUDA_SUCCESS;
 }
 

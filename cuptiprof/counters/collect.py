@@ -161,7 +161,7 @@ def _over_occurrences(plan: CounterPlan, rows: Rows) -> tuple[dict[str, Array], 
         seen[of, g] = True
         per_group.append((of, values))
         for j, name in enumerate(group.metrics):
-            means[name], _, _, _, samples[name] = _statistics(values[:, j], of, count)
+            means[name], _, _, _, samples[name] = statistics(values[:, j], of, count)
     ranges["passes"] = seen.sum(axis=1).astype(np.uint16)
 
     groups = _groups_of_metrics(plan)
@@ -171,7 +171,7 @@ def _over_occurrences(plan: CounterPlan, rows: Rows) -> tuple[dict[str, Array], 
             of, values = per_group[int(group) - 1]
             inputs = {name: values[:, j] for j, name in enumerate(plan.groups[int(group) - 1].metrics)}
             each = np.broadcast_to(m.value(inputs), of.shape)
-            mean, low, high, spread, n = _statistics(each, of, count)
+            mean, low, high, spread, n = statistics(each, of, count)
         else:
             mean = np.broadcast_to(m.value(means), count)
             low = high = spread = np.full(count, np.nan)
@@ -190,7 +190,7 @@ def _over_occurrences(plan: CounterPlan, rows: Rows) -> tuple[dict[str, Array], 
     }
 
 
-def _statistics(values: Any, key: Any, count: int) -> tuple[Array, Array, Array, Array, Any]:
+def statistics(values: Any, key: Any, count: int) -> tuple[Array, Array, Array, Array, Any]:
     """Mean, min, max, standard deviation (n - 1) and number of the values of each key; NaN values do not count."""
     good = ~np.isnan(values)
     values, key = values[good], key[good]

@@ -12,6 +12,7 @@ from cuptiprof import _core
 from cuptiprof.counters.collect import make_tables
 from cuptiprof.counters.plan import CounterPlan, make_plan
 from cuptiprof.counters.request import CounterRequest
+from cuptiprof.counters.sampled import join
 from cuptiprof.devices import Device
 from cuptiprof.errors import MetricError
 from cuptiprof.filters import KernelFilter
@@ -60,6 +61,10 @@ class LiveCounters:
         assert rows is not None
         strings = next(iter(tables.values())).strings
         tables.update(make_tables(self.plan, rows, session.counter_text, strings))
+        if self.plan.strategy == "sample":
+            tables["metric_ranges"], tables["metrics"] = join(
+                self.plan.metrics, tables["metric_ranges"], tables["metrics"], _with_configs(tables)
+            )
         total = session.counter_counts()
         counts = {k: total[k] - self.counts.get(k, 0) for k in EVENTS}
         selected = total["selected"] - self.counts.get("selected", 0)
@@ -122,3 +127,9 @@ class LiveCounters:
             return
         metadata["notes"].append(text)
         warnings.warn(text, CounterWarning, stacklevel=6)
+
+
+def _with_configs(tables: dict[str, Table]) -> Table:
+    kernels = tables["kernels"]
+    kernels.configs = tables["launch_configs"]
+    return kernels

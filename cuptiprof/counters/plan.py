@@ -89,7 +89,8 @@ class CounterPlan:
                     "description": m.description,
                     "expression": m.expression,
                     "status": m.status,
-                    "kind": m.kind,
+                    "kind": "event" if m.category == "event" else "metric",
+                    "value_kind": m.kind,
                     "category": m.category,
                     "inputs": list(m.inputs),
                 }

@@ -9,15 +9,18 @@ from cuptiprof.metrics.catalogue import resolve, resolve_events, select
 from cuptiprof.metrics.expression import Expression, parse
 from cuptiprof.metrics.metric import Metric, Selection
 from cuptiprof.metrics.sections import resolve_section, resolve_set, section_names, section_page, set_names
+from cuptiprof.metrics.tables import memory_path
 from cuptiprof.metrics.target import check_chip
-from cuptiprof.metrics.values import format_value
+from cuptiprof.metrics.values import format_kind, format_value
 
 __all__ = [
     "Expression",
     "Metric",
     "Selection",
     "check_chip",
+    "format_kind",
     "format_value",
+    "memory_path",
     "parse",
     "resolve",
     "resolve_events",

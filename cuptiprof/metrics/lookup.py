@@ -100,7 +100,10 @@ def _from_perfworks(name: str, parts: PerfworksName, target: Target) -> Metric:
         raise _needs_rollup(name, parts, target)
     if not target.can_count([name]):
         if target.chips_with is not None and (others := list(target.chips_with(name))):
-            raise lacks(name, target, others)
+            error = lacks(name, target, others)
+            if renamed := _renamed(name, target):
+                error.hint = f"{target.chip} has {', '.join(renamed)} instead. {error.hint}"
+            raise error
         base = name[: len(name) - len(parts.rollup)]
         if any(target.can_count([base + rollup]) for rollup in _families(parts)):
             raise MetricError(f"{base} has no roll-up {parts.rollup}", hint=_rollup_hint(base, parts, target))

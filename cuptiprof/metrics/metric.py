@@ -50,6 +50,19 @@ class Metric:
         """The perfworks names that the expression needs, each once."""
         return parse(self.expression).inputs
 
+    def to_dict(self) -> dict[str, Any]:
+        """What a result's metadata say of the metric: name, unit, kind, description, expression, status, notes, inputs."""
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "kind": self.kind,
+            "description": self.description,
+            "expression": self.expression,
+            "status": self.status,
+            "notes": self.notes,
+            "inputs": list(self.inputs),
+        }
+
     def value(self, inputs: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.float64]:
         """The metric from the values of its inputs, element by element; NaN where something is divided by zero.
 

@@ -16,6 +16,7 @@ from cuptiprof.metrics.target import Target, make_target
 
 # Sections of Nsight Compute that show no counter at all.
 _WITHOUT_COUNTERS = ("Nvlink_Tables", "Nvlink_Topology")
+_SETS = ("basic", "detailed", "full", "roofline", "nvlink", "pmsampling")  # in ncu's order
 _PER_UNIT = "values of each unit of the chip, which CUPTI gives rolled up only; its roll-ups are counted"
 _SAMPLED = "counted by PM sampling: strategy='sample'"
 
@@ -27,7 +28,8 @@ def section_names() -> list[str]:
 
 def set_names() -> list[str]:
     """Names of all sets: basic, detailed, full, roofline, nvlink, pmsampling."""
-    return list(dict.fromkeys(name for section in tables.sections().values() for name in section.sets))
+    found = {name for section in tables.sections().values() for name in section.sets}
+    return sorted(found, key=lambda name: _SETS.index(name) if name in _SETS else len(_SETS))
 
 
 def resolve_set(
@@ -129,7 +131,8 @@ def _why_not(name: str, row: SectionRow, target: Target) -> str:
         return "a count per instruction of the code, not a hardware counter"
     if not parts.rollup:
         return _PER_UNIT
-    if target.exists is None and is_among(target.chip, row.missing_on):
+    # Also where the library knows the name: some have no schedule.
+    if is_among(target.chip, row.missing_on):
         return f"{target.chip} has no such counter"
     return ""
 

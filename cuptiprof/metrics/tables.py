@@ -17,7 +17,6 @@ class Chip:
 
     name: str
     like: str
-    compute_capability: str
     products: str
 
 
@@ -76,6 +75,17 @@ class Section:
     rows: tuple[SectionRow, ...]
 
 
+@dataclass(frozen=True)
+class Arrow:
+    """An arrow of nvprof's memory diagram: what flows from ``source`` to ``target``, by the metrics of preset "memory"."""
+
+    number: int
+    source: str
+    target: str
+    metrics: tuple[str, ...]
+    notes: str
+
+
 def is_among(chip: str, chips: str) -> bool:
     """Whether ``chip`` is in a list as the data files write it: "*", "A B" or "!A B" (all but these)."""
     if chips.startswith("!"):
@@ -95,10 +105,7 @@ def _rows(file: str) -> Iterator[dict[str, str]]:
 @functools.lru_cache(maxsize=1)
 def chips() -> dict[str, Chip]:
     """Chip name -> chip, in the order of generations."""
-    return {
-        row["chip"]: Chip(row["chip"], row["like"], row["compute_capability"], row["products"])
-        for row in _rows("chips.tsv")
-    }
+    return {row["chip"]: Chip(row["chip"], row["like"], row["products"]) for row in _rows("chips.tsv")}
 
 
 def _entries(file: str) -> dict[str, Entry]:
@@ -155,6 +162,15 @@ def overrides() -> tuple[Override, ...]:
 def presets() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Preset -> (description, members); a member "section:NAME" stands for that ncu section."""
     return {row["name"]: (row["description"], tuple(row["members"].split())) for row in _rows("presets.tsv")}
+
+
+@functools.lru_cache(maxsize=1)
+def memory_path() -> tuple[Arrow, ...]:
+    """The arrows of nvprof's memory diagram in its numbering, 1 to 16; some have no metric, ``notes`` says why."""
+    return tuple(
+        Arrow(int(row["number"]), row["source"], row["target"], tuple(row["metrics"].split()), row["notes"])
+        for row in _rows("memory_path.tsv")
+    )
 
 
 @functools.lru_cache(maxsize=1)

@@ -73,9 +73,12 @@ def make_target(
         MetricError: unknown chip, with the nearest names.
     """
     if exists is None and describe is not None:
-        ask = describe
-        return Target(check_chip(chip, ()), lambda name: ask(name) is not None, describe, chips_with)
+        exists = _exists(describe)
     return Target(check_chip(chip, () if exists is None else (chip,)), exists, describe, chips_with)
+
+
+def _exists(describe: Describe) -> Exists:
+    return lambda name: describe(name) is not None
 
 
 def check_chip(chip: str, more: Iterable[str] = ()) -> str:

@@ -17,12 +17,17 @@ def format_value(metric: Metric, value: float) -> str:
         metric: gives the kind and, for rates, the unit.
         value: in ``metric.unit``; NaN is shown as "-".
     """
+    return format_kind(metric.kind, metric.unit, value)
+
+
+def format_kind(kind: str, unit: str, value: float) -> str:
+    """As :func:`format_value` from a kind and a unit as texts, such as a saved run has; an unknown kind is a "ratio"."""
     value = float(value)
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    match metric.kind:
+    match kind:
         case "count":
             return str(round(value))
         case "percent":
@@ -30,10 +35,10 @@ def format_value(metric: Metric, value: float) -> str:
         case "throughput":
             return format_byte_rate(value)
         case "rate":
-            return format_flop_rate(value) if metric.unit == "flop/s" else f"{value:.6g} {metric.unit}"
+            return format_flop_rate(value) if unit == "flop/s" else f"{value:.6g} {unit}"
         case "utilization":
             return _level(value)
-        case "ratio":
+        case _:
             return f"{value:.6f}"
 
 

@@ -1,0 +1,433 @@
+"""Counters end to end on the stand-in: what each strategy returns against the known truth."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuptiprof
+from cuptiprof import _core
+from cuptiprof.counters.live import CounterWarning
+from cuptiprof.errors import CuptiError, MetricError, SessionError
+from cuptiprof.sim.device import Fault, Op, SimDevice
+
+CHEAP = ["achieved_occupancy", "ipc", "dram_read_throughput"]  # one pass together
+
+
+_NAMES = SimDevice()  # keeps the names of the ops alive
+
+
+def kernel_ops(kinds: int, seed: int = 7) -> Any:
+    """One op a kind, each with its own name, shape and duration."""
+    random = np.random.default_rng(seed)
+    device = _NAMES
+    parts = [
+        device.ops(
+            1,
+            Op.KERNEL,
+            name=f"kernel_{i}",
+            grid=(int(random.integers(1, 4000)), int(random.integers(1, 4)), 1),
+            block=(int(random.integers(1, 9)) * 32, 1, 1),
+            registers_per_thread=int(random.integers(16, 128)),
+            duration_ns=int(random.integers(5_000, 200_000)),
+        )
+        for i in range(kinds)
+    ]
+    return np.concatenate(parts)
+
+
+def sixty_metrics(chip: str = "GH100") -> list[str]:
+    """nvprof metrics whose truth is a perfworks value of the model, in catalogue order; one or several passes each."""
+    from cuptiprof.metrics import resolve
+
+    return [m.name for m in resolve("all", chip)][:60]
+
+
+def truth_of(name: str, ops: Any, chip: str = "GH100") -> Any:
+    """A metric of each op from the model's own values of its inputs."""
+    from cuptiprof.metrics import resolve
+
+    (metric,) = resolve([name], chip)
+    device = SimDevice()
+    return np.broadcast_to(metric.value({i: device.true_metric(i, ops) for i in metric.inputs}), len(ops))
+
+
+def assert_true(result: cuptiprof.Result, names: list[str], ops: Any, index_of: Any) -> None:
+    """Every row of metric_ranges has the truth of its kernel, for every metric."""
+    index = np.array([index_of[n] for n in result.metric_ranges["name"]])
+    for name in names:
+        np.testing.assert_allclose(
+            result.counters[name], truth_of(name, ops)[index], rtol=1e-9, atol=1e-9, err_msg=name, equal_nan=True
+        )
+
+
+@pytest.fixture
+def ops() -> Any:
+    return kernel_ops(40)
+
+
+INDEX = {f"kernel_{i}": i for i in range(40)}
+
+
+def test_replay_returns_the_truth_of_60_metrics_over_1000_kernels(ops: Any) -> None:
+    names = sixty_metrics()
+    order = np.random.default_rng(1).integers(0, 40, 1000)
+    with cuptiprof.profile(device="sim", metrics=names, strategy="replay") as prof:
+        SimDevice().run(ops[order])
+    result = prof.result()
+    assert len(names) == 60 and len(result.metric_ranges) == 1000
+    assert result.metadata["counters"]["passes"] > 3
+    assert list(result.metric_ranges["name"]) == [f"kernel_{i}" for i in order]
+    assert_true(result, names, ops, INDEX)
+    assert np.isfinite(result.counters["achieved_occupancy"]).all()
+    assert not result.losses
+    # Each launch has its values, joined by correlation ID.
+    np.testing.assert_array_equal(result.kernels["inst_executed"], result.counters["inst_executed"])
+
+
+def test_iterate_gives_the_means_of_replay_without_a_replay(ops: Any) -> None:
+    names = [n for n in sixty_metrics() if one_pass(n)]
+    assert len(names) > 40
+    order = np.tile(np.arange(40), 25)
+    with cuptiprof.profile(device="sim", metrics=names, strategy="iterate") as prof:
+        device = SimDevice()
+        before = device.truth()
+        device.run(ops[order])
+        after = device.truth()
+    result = prof.result()
+    groups = len(result.metadata["counters"]["groups"])
+    assert groups > 2
+    assert after["kernels"] - before["kernels"] == 1000  # nothing ran twice
+    assert after["kernels_replayed"] == 0 and after["bytes_saved"] == 0
+    assert len(result.metric_ranges) == 40 and list(result.metric_ranges["occurrences"]) == [25] * 40
+    assert set(result.metric_ranges["passes"]) == {groups}
+    assert_true(result, names, ops, INDEX)
+    spread = result.counters.column("inst_executed", "spread")
+    assert (spread < 1e-9).all() and not result.losses
+
+
+def one_pass(name: str) -> bool:
+    from cuptiprof.metrics import resolve
+
+    library = cuptiprof.devices.open_device("sim").library
+    planner = _core.MetricPlanner(library, "GH100")
+    (metric,) = resolve([name], "GH100")
+    return all(sum(g.passes for g in planner.plan([i])) == 1 for i in metric.inputs)
+
+
+def test_iterate_over_steps_reads_one_group_a_step(ops: Any) -> None:
+    names = [*CHEAP, "gld_efficiency", "l1tex__t_sector_hit_rate.pct"]
+    with cuptiprof.profile(device="sim", metrics=names, strategy="iterate") as prof:
+        for _ in range(6):
+            SimDevice().run(ops[:5])
+            prof.step()
+    result = prof.result()
+    groups = len(result.metadata["counters"]["groups"])
+    assert groups == 2
+    assert_true(result, names, ops, INDEX)
+    counts = result.counters.column("gld_efficiency", "count")
+    assert set(counts) == {6 / groups}
+
+
+def test_steps_that_differ_leave_values_out_and_say_so(ops: Any) -> None:
+    names = [*CHEAP, "gld_efficiency"]
+    with cuptiprof.profile(device="sim", metrics=names, strategy="iterate") as prof:
+        for step in range(4):
+            SimDevice().run(ops[:2] if step % 2 == 0 else ops[:1])
+            prof.step()
+    result = prof.result()
+    values = result.counters["gld_efficiency"] if "gld_efficiency" in result.counters else np.array([np.nan] * 2)
+    assert np.isnan(values).sum() == 1
+    assert any("1 of 2 kernels were not met in every pass group" in n for n in result.metadata["counters"]["notes"])
+
+
+def test_a_metric_with_inputs_of_two_groups_is_computed_from_means(ops: Any) -> None:
+    name = "atomic_transactions_per_request"
+    device = SimDevice()
+    with cuptiprof.profile(device="sim", metrics=[name, "gld_efficiency", "ipc"], strategy="iterate") as prof:
+        device.run(np.tile(ops[:3], 8))
+    result = prof.result()
+    split = result.metrics.where(result.metrics["from_means"] == 1)
+    if len(split):  # how the planner packs decides it; the value must be right either way
+        assert set(split["group"]) == {0} and np.isnan(split["spread"]).all()
+    assert_true(result, [name], ops, INDEX)
+
+
+def test_only_selected_kernels_are_touched(ops: Any) -> None:
+    with cuptiprof.profile(
+        device="sim", metrics=["gld_efficiency", *CHEAP], kernels="regex:kernel_(1|2)$", regions="fwd/*", launch_count=3
+    ) as prof:
+        device = SimDevice()
+        for _ in range(5):
+            device.run(ops[:4])
+            with cuptiprof.region("fwd"), cuptiprof.region("attn"):
+                device.run(ops[:4])
+        truth = device.truth()
+    result = prof.result()
+    assert list(result.metric_ranges["name"]) == ["kernel_1", "kernel_2", "kernel_1"]
+    assert set(result.metric_ranges["region"]) == {"fwd/attn"}
+    passes = result.metadata["counters"]["passes"]
+    assert truth["kernels_replayed"] == 3 * (passes - 1)
+    assert truth["ranges_collected"] == 3
+    assert list(result.kernels["correlation_id"]) == list(result.metric_ranges["correlation_id"])
+
+
+def test_a_regex_is_asked_once_per_name(ops: Any) -> None:
+    with cuptiprof.profile(device="sim", metrics=CHEAP, kernels="regex:kernel_3") as prof:
+        SimDevice().run(np.tile(ops, 50))
+    assert prof.result().metadata["counters"]["names_judged"] == 40
+
+
+def test_regions_as_ranges_one_pass(ops: Any) -> None:
+    with cuptiprof.profile(
+        device="sim", metrics=["dram_read_bytes", "inst_executed"], strategy="range", regions="fwd"
+    ) as prof:
+        device = SimDevice()
+        for _ in range(3):
+            with cuptiprof.region("fwd"):
+                device.run(ops[:4])
+            with cuptiprof.region("bwd"):
+                device.run(ops[:2])
+    result = prof.result()
+    assert list(result.metric_ranges["name"]) == ["fwd"] * 3 and set(result.metric_ranges["kind"]) == {3}
+    for name in ("dram_read_bytes", "inst_executed"):
+        np.testing.assert_allclose(result.counters[name], [truth_of(name, ops[:4]).sum()] * 3, rtol=1e-9)
+    assert not result.losses
+
+
+def test_regions_in_several_passes_need_repeated_work(ops: Any) -> None:
+    names = ["gld_efficiency", "dram_read_bytes", "inst_executed", "lts__t_sector_hit_rate.pct"]
+    with pytest.raises(MetricError, match="need . passes") as caught:
+        cuptiprof.profile(device="sim", metrics=names, strategy="range").start()
+    assert "drop" in caught.value.hint and "repeatable=True" in caught.value.hint
+    calls = 0
+
+    def work() -> int:
+        nonlocal calls
+        calls += 1
+        for i in range(3):
+            with cuptiprof.region(f"r{i}"):
+                SimDevice().run(ops[i : i + 2])
+        return calls
+
+    with cuptiprof.profile(device="sim", metrics=names, strategy="range", repeatable=True) as prof:
+        assert prof.repeat(work) == calls
+    result = prof.result()
+    assert calls == result.metadata["counters"]["passes"] > 1
+    assert list(result.metric_ranges["name"]) == ["r0", "r1", "r2"]
+    for name in ("dram_read_bytes", "inst_executed"):
+        np.testing.assert_allclose(
+            result.counters[name], [truth_of(name, ops[i : i + 2]).sum() for i in range(3)], rtol=1e-9
+        )
+    with pytest.raises(SessionError):
+        prof.repeat(work)
+
+
+def test_nested_regions_are_measured_level_by_level(ops: Any) -> None:
+    def work() -> None:
+        with cuptiprof.region("outer"):
+            SimDevice().run(ops[:1])
+            with cuptiprof.region("inner"):
+                SimDevice().run(ops[1:3])
+
+    with cuptiprof.profile(
+        device="sim", metrics=["inst_executed"], strategy="range", repeatable=True, region_levels=2
+    ) as prof:
+        prof.repeat(work)
+    result = prof.result()
+    values = dict(zip(result.metric_ranges["name"], result.counters["inst_executed"], strict=True))
+    truth = truth_of("inst_executed", ops)
+    np.testing.assert_allclose(values["outer"], truth[:3].sum())
+    np.testing.assert_allclose(values["outer/inner"], truth[1:3].sum())
+
+
+def test_samples_give_the_kernels_own_values() -> None:
+    device_ops = kernel_ops(4)
+    device_ops["duration_ns"] = 5_000_000
+    names = ["achieved_occupancy", "ipc", "dram_read_bytes"]
+    with cuptiprof.profile(device="sim", metrics=names, strategy="sample", sampling_interval="100us") as prof:
+        device = SimDevice()
+        device.run(np.tile(device_ops, 3))
+        device.synchronize()
+    result = prof.result()
+    samples = result.metric_ranges["kind"] == 4
+    assert samples.sum() > 400
+    kernels = result.metric_ranges["kind"] == 2
+    assert sorted(result.metric_ranges["name"][kernels]) == [f"kernel_{i}" for i in range(4)]
+    for row in np.flatnonzero(kernels):
+        i = int(str(result.metric_ranges["name"][row]).split("_")[1])
+        for name in names:  # samples that lie inside a kernel saw nothing else: no error but that of counting time
+            np.testing.assert_allclose(
+                result.counters[name][row], truth_of(name, device_ops)[i], rtol=1e-3, err_msg=name
+            )
+        assert result.counters.column("ipc", "count")[row] >= 3 * 45
+    assert np.isfinite(result.kernels["ipc"]).all()
+
+
+def test_a_kernel_shorter_than_two_samples_has_no_value() -> None:
+    with cuptiprof.profile(device="sim", metrics=["ipc"], strategy="sample", sampling_interval="1ms") as prof:
+        device = SimDevice()
+        device.launch("short", count=50, duration_ns=100_000)
+        device.synchronize()
+    result = prof.result()
+    assert set(result.metric_ranges["kind"]) == {4} and np.isnan(result.kernels["ipc"]).all()
+
+
+def test_captured_launches_are_not_measured(ops: Any) -> None:
+    with cuptiprof.profile(device="sim", metrics=CHEAP) as prof:
+        device = SimDevice()
+        device.run(ops[:1])
+        device.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=1)
+        device.run(ops[1:3])
+        device.call(Op.GRAPH_END_CAPTURE, graph_id=1)
+        device.call(Op.GRAPH_LAUNCH, graph_id=1)
+        device.run(ops[3:4])
+    result = prof.result()
+    assert list(result.metric_ranges["name"]) == ["kernel_0", "kernel_3"]
+    assert result.metadata["counters"]["events"] == {"captured": 2} and result.losses["uncounted"] == 2
+    assert len(result.kernels) == 4
+
+
+def test_communicating_kernels_are_left_out_unless_asked_for() -> None:
+    def run(**more: Any) -> cuptiprof.Result:
+        with cuptiprof.profile(device="sim", metrics=CHEAP, **more) as prof:
+            SimDevice().launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", duration_ns=1000)
+            SimDevice().launch("k", duration_ns=1000)
+        return prof.result()
+
+    result = run()
+    assert list(result.metric_ranges["name"]) == ["k"]
+    assert any("wait for other GPUs" in n for n in result.metadata["counters"]["notes"])
+    assert len(run(communicating=True).metric_ranges) == 2
+
+
+def test_denied_privileges_are_said_with_the_driver_option(ops: Any) -> None:
+    device = SimDevice()
+    prof = cuptiprof.profile(device="sim", metrics=CHEAP)
+    prof.start()
+    device.inject(Fault.NO_PRIVILEGES, a=1)
+    device.run(ops)
+    with pytest.warns(CounterWarning, match="NVreg_RestrictProfilingToAdminUsers"):
+        result = prof.stop()
+    device.clear_faults()
+    assert len(result.kernels) == 40 and len(result.metric_ranges) == 0 and result.losses["uncounted"] == 40
+
+
+def test_sampling_without_privileges_fails_at_the_start_and_leaves_nothing(ops: Any) -> None:
+    with cuptiprof.profile(device="sim"):
+        pass
+    prof = cuptiprof.profile(device="sim", metrics=CHEAP, strategy="sample")
+    original = cuptiprof.session.open_device
+
+    def denied(*a: Any, **k: Any) -> Any:
+        opened = original(*a, **k)
+        SimDevice().inject(Fault.NO_PRIVILEGES, a=1)
+        return opened
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuptiprof.session, "open_device", denied)
+        with pytest.raises(CuptiError) as caught:
+            prof.start()
+    SimDevice().clear_faults()
+    assert caught.value.code == 35 and "NVreg_RestrictProfilingToAdminUsers" in caught.value.hint
+    with cuptiprof.profile(device="sim") as again:
+        SimDevice().run(ops[:1])
+    assert len(again.result().kernels) == 1
+
+
+def test_nothing_selected_is_said(ops: Any) -> None:
+    with pytest.warns(CounterWarning, match="no kernel was selected"):
+        with cuptiprof.profile(device="sim", metrics=CHEAP, regions="nowhere") as prof:
+            with warnings.catch_warnings():
+                SimDevice().run(ops)
+    assert len(prof.result().metric_ranges) == 0
+
+
+def test_threads_take_turns(ops: Any) -> None:
+    def work(n: int) -> None:
+        device = SimDevice()
+        for _ in range(50):
+            device.run(ops[n * 10 : n * 10 + 10])
+
+    with cuptiprof.profile(device="sim", metrics=CHEAP) as prof:
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    result = prof.result()
+    events = result.metadata["counters"]["events"]
+    assert len(result.metric_ranges) + events.get("busy", 0) == 2000
+    assert len(result.metric_ranges) > 1000
+    assert_true(result, CHEAP, ops, INDEX)
+
+
+def test_a_worker_thread_inherits_the_region(ops: Any) -> None:
+    with cuptiprof.profile(device="sim", metrics=CHEAP, regions="bwd") as prof:
+        with cuptiprof.region("bwd"):
+            worker = threading.Thread(target=lambda: SimDevice().run(ops[:3]))
+            worker.start()
+            worker.join()
+    result = prof.result()
+    assert list(result.metric_ranges["region"]) == ["bwd"] * 3 == list(result.kernels["region"])
+
+
+def test_counters_of_a_schedule_come_cycle_by_cycle(ops: Any) -> None:
+    results = []
+    plan = cuptiprof.schedule(wait=1, warmup=1, active=2, repeat=2)
+    with cuptiprof.profile(
+        device="sim", metrics=CHEAP, schedule=plan, strategy="replay", on_ready=lambda p: results.append(p.result())
+    ) as prof:
+        for _ in range(8):
+            SimDevice().run(ops[:5])
+            prof.step()
+    assert [len(r.metric_ranges) for r in results] == [10, 10]
+    assert_true(results[1], CHEAP, ops, INDEX)
+
+
+def test_results_survive_saving(ops: Any, tmp_path: Path) -> None:
+    with cuptiprof.profile(device="sim", metrics=["gld_efficiency", *CHEAP]) as prof:
+        SimDevice().run(ops)
+    prof.save(tmp_path / "run.cuptiprof")
+    again = cuptiprof.open(tmp_path / "run.cuptiprof")
+    np.testing.assert_array_equal(again.counters["ipc"], prof.result().counters["ipc"])
+    assert again.metadata["counters"]["passes"] == prof.result().metadata["counters"]["passes"]
+    assert str(again.metrics_table()) == str(prof.result().metrics_table())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"metrics": ["achieved_ocupancy"]}, "achieved_occupancy"),
+        ({"metrics": ["ipc"], "strategy": "replays"}, "one of: auto, replay"),
+        ({"metrics": ["ipc"], "strategy": "sample", "sampling_interval": "1 minute"}, "sampling interval"),
+        ({"metrics": ["ipc"], "strategy": "sample", "sampling_interval": "1ns"}, "1us to 10s"),
+        ({"metrics": ["ipc"], "strategy": "sample", "kernels": "gemm"}, "does not look at kernels"),
+        ({"metrics": ["ipc"], "region_levels": 2}, "repeatable=True"),
+        ({"set": "basics"}, "basic"),
+        ({"section": "SpeedOfLite"}, "SpeedOfLight"),
+    ],
+)
+def test_bad_requests(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(MetricError) as caught:
+        cuptiprof.profile(device="sim", **keywords).start()
+    assert message in str(caught.value)
+    with cuptiprof.profile(device="sim") as prof:
+        SimDevice().launch("k")
+    assert len(prof.result().kernels) == 1
+
+
+def test_explain_says_what_will_happen(capsys: pytest.CaptureFixture[str]) -> None:
+    with cuptiprof.profile(device="sim", metrics=[*CHEAP, "gld_efficiency"], explain=True):
+        SimDevice().launch("k")
+    said = capsys.readouterr().err
+    assert (
+        "strategy replay, 2 passes" in said
+        and "sm__warps_active" in said
+        and "each selected kernel runs 2 times" in said
+    )
