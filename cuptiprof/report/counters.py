@@ -24,7 +24,7 @@ LAUNCH, KERNEL, REGION, SAMPLE = 1, 2, 3, 4
 KINDS = {LAUNCH: "launch", KERNEL: "kernel", REGION: "region", SAMPLE: "sample"}
 STRATEGIES = {1: "replay", 2: "iterate", 3: "range", 4: "sample", 5: "application"}
 
-_SHOWN = 5  # lines of a header about names that could not be counted
+_SHOWN = 3  # names that could not be counted, each with the reason in the header; a set of ncu has dozens
 _FIELDS = ("value", "min", "max", "spread", "count", "group", "from_means")
 
 
@@ -97,9 +97,10 @@ class CounterPlan:
         if self.simulated and not run_is_simulated:
             lines.insert(0, "SIMULATED counters: not measured on a GPU")
         lines += [f"Counters: {note}" for note in self.notes]
-        lines += [f"Counters: {name} left out: {why}" for name, why in list(self.dropped.items())[:_SHOWN]]
         if len(self.dropped) > _SHOWN:
-            lines.append(f"Counters: ... and {len(self.dropped) - _SHOWN} more left out")
+            lines.append(f"Counters: {len(self.dropped)} names were left out: metadata['counters']['dropped'] says why")
+        else:
+            lines += [f"Counters: {name} was left out: {why}" for name, why in self.dropped.items()]
         return tuple(lines)
 
 

@@ -45,7 +45,7 @@ def metrics_view(result: Result, *, demangle: bool = True, limit: int | None = N
         "description": [infos[i].description for i in each],
     }
     columns = (_DEVICE, _ORDINAL, _LINE, _KIND, _KERNEL, _INVOCATIONS, Column("metric", "Metric Name", "label", min_width=40),
-               Column("description", "Metric Description", "label", min_width=40), *_STATISTICS, _UNIT)  # fmt: skip
+               Column("description", "Metric Description", "label", min_width=40, may_cut=True), *_STATISTICS, _UNIT)  # fmt: skip
     return View(columns=columns, data=data, headings=_HEADINGS, notes={"": NOTHING}, footers=found.left_out(limit))
 
 
