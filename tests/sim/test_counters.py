@@ -368,10 +368,11 @@ def test_threads_take_turns(ops: Any) -> None:
 
 
 def test_a_worker_thread_inherits_the_region(ops: Any) -> None:
-    with cuptiprof.profile(device="sim", metrics=CHEAP, regions="bwd") as prof, cuptiprof.region("bwd"):
-        worker = threading.Thread(target=lambda: SimDevice().run(ops[:3]))
-        worker.start()
-        worker.join()
+    with cuptiprof.profile(device="sim", metrics=CHEAP, regions="bwd") as prof:
+        with cuptiprof.region("bwd"):
+            worker = threading.Thread(target=lambda: SimDevice().run(ops[:3]))
+            worker.start()
+            worker.join()
     result = prof.result()
     assert list(result.metric_ranges["region"]) == ["bwd"] * 3 == list(result.kernels["region"])
 
