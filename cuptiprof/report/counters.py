@@ -5,6 +5,7 @@ A saved run is a file somebody gave us: whatever its metadata says is checked he
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ LAUNCH, KERNEL, REGION, SAMPLE = 1, 2, 3, 4
 """``metric_ranges.kind``: what was measured."""
 
 KINDS = {LAUNCH: "launch", KERNEL: "kernel", REGION: "region", SAMPLE: "sample"}
+SAMPLE_STRATEGY = 4
 STRATEGIES = {1: "replay", 2: "iterate", 3: "range", 4: "sample", 5: "application"}
 
 _SHOWN = 3  # names that could not be counted, each with the reason in the header; a set of ncu has dozens
@@ -115,19 +117,33 @@ class Counters(Mapping[str, Float64]):
         self.ranges = ranges
         self.metrics = metrics
         self.plan = CounterPlan.of(metadata) or CounterPlan()
-        codes = metrics.codes("metric")
-        self._rows = np.argsort(codes, kind="stable")  # rows of `metrics`, those of one metric side by side
+        self._last_join: tuple[weakref.ref[Table], Int64, Int64] | None = None
+
+    # Whoever only opens a run shall not wait for its counters to be sorted.
+
+    @functools.cached_property
+    def _rows(self) -> npt.NDArray[np.intp]:
+        """Rows of ``metrics``, those of one metric side by side."""
+        return np.argsort(self.metrics.codes("metric"), kind="stable")
+
+    @functools.cached_property
+    def _range_row(self) -> Int64:
+        """Row of ``metric_ranges`` of each row of ``metrics``; -1: none."""
+        return match(self.metrics.codes("range"), self.ranges.codes("id"))
+
+    @functools.cached_property
+    def _slices(self) -> dict[str, slice]:
+        """Metric -> its part of ``_rows``."""
+        codes, strings = self.metrics.codes("metric"), self.metrics.strings
         used, first = np.unique(codes[self._rows], return_index=True)
         edges = np.r_[first, len(codes)]
-        found = {metrics.strings[int(code)]: slice(edges[i], edges[i + 1]) for i, code in enumerate(used)}
+        found = {strings[int(code)]: slice(edges[i], edges[i + 1]) for i, code in enumerate(used)}
         asked = [name for name in self.plan.metrics if name in found]
         asked_for = set(asked)
         others = sorted(
             (name for name in found if name not in asked_for), key=lambda name: self._rows[found[name].start]
         )
-        self._slices = {name: found[name] for name in (*asked, *others)}
-        self._range_row = match(metrics.codes("range"), ranges.codes("id"))
-        self._last_join: tuple[weakref.ref[Table], Int64, Int64] | None = None
+        return {name: found[name] for name in (*asked, *others)}
 
     def __getitem__(self, metric: str) -> Float64:
         return self.column(metric)

@@ -143,3 +143,15 @@ def test_report_views(view: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["report", str(tmp_path / "run"), "--view", view, "--format", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["view"] == view and shown["rows"]
+
+
+def test_gemm_check() -> None:
+    pytest.importorskip("torch")
+    example = Path(__file__).parents[2] / "examples" / "gemm_check.py"
+    command = [sys.executable, str(example), "--device", "sim", "--peak-gflops", "6000", "512", "64", "512"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["expected_flop"] == 2 * 512 * 64 * 512 and found["time_at_peak_us"] == pytest.approx(5.592, abs=1e-3)
+    assert found["gflops"] == pytest.approx(found["expected_flop"] / found["time_us"] / 1e3)
+    assert found["percent_of_peak"] == pytest.approx(found["gflops"] / 60) and found["counted_flop"] > 0

@@ -48,6 +48,16 @@ def test_means_over_occurrences_are_weighted() -> None:
     assert ipc["avg"] == pytest.approx((2 * 2.0 + 6 * 5.0) / 8)
 
 
+def test_invocations_of_sampled_kernels_are_launches_not_samples() -> None:
+    kernel = {**launch(1, 0), "kind": 2, "strategy": 4, "occurrences": 3}
+    samples = [{"id": i, "kind": 4, "strategy": 4, "occurrences": 1} for i in (2, 3)]
+    r = counted([kernel, *samples], values(1, count=500, ipc=1.0) + values(2, ipc=1.0) + values(3, ipc=3.0))
+    assert [(row["kind"], row["invocations"], row["avg"]) for row in r.report("metrics").rows] == [
+        ("kernel", 3, 1.0),
+        ("samples", 2, 2.0),
+    ]
+
+
 def test_mean_of_equal_values_is_that_value() -> None:
     r = counted([launch(i, i) for i in range(1, 8)], [v for i in range(1, 8) for v in values(i, ipc=0.1)])
     assert r.report("metrics").rows[0]["avg"] == 0.1
