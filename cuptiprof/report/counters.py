@@ -224,18 +224,20 @@ def join_launches(ranges: Table, kernels: Table) -> Int64:
 def join_keys(ranges: Table, kernels: Table) -> Int64:
     """Row of ``metric_ranges`` of each kernel that was measured over its occurrences; -1: none."""
     measured = np.flatnonzero(ranges.codes("kind") == KERNEL)
-    if not len(measured) or not len(kernels):
-        return np.full(len(kernels), -1, np.int64)
-    texts, sizes = ("device", "name", "region"), [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
-    keys = [
-        np.concatenate([ranges.codes(column)[measured].astype(np.int64), kernels.codes(column).astype(np.int64)])
-        for column in texts
-    ]
-    keys += [np.concatenate([ranges[column][measured], kernels[column]]).astype(np.int64) for column in sizes]
-    _, inverse = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    found = match(inverse[len(measured) :], inverse[: len(measured)])
-    out: Int64 = np.where(found >= 0, measured[found], -1).astype(np.int64)
+    # Ranges are few and kernels many: the kernels are looked up among the ranges, never sorted. Keys of the ranges are
+    # numbered afresh with each column, so that they stay small.
+    key = np.zeros(len(measured), np.int64)
+    wanted = np.zeros(len(kernels), np.int64)
+    for column in ("device", "name", "region", *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz")):
+        is_text = column in ("name", "region")
+        ours, theirs = ((t.codes(column) if is_text else t[column]).astype(np.int64) for t in (ranges, kernels))
+        values, ours = np.unique(ours[measured], return_inverse=True)
+        found = match(theirs, values)
+        known, key = np.unique(key * (len(values) + 1) + ours.reshape(-1), return_inverse=True)
+        key = key.reshape(-1)
+        wanted = match(np.where((found >= 0) & (wanted >= 0), wanted * (len(values) + 1) + found, -1), known)
+    found = match(wanted, key)
+    out: Int64 = np.where(found >= 0, measured[found] if len(measured) else -1, -1).astype(np.int64)
     return out
 
 
