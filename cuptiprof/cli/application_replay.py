@@ -13,13 +13,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cuptiprof import _core
 from cuptiprof.cli.application_merge import merge_application_runs
 from cuptiprof.cli.counters import counter_options
+from cuptiprof.counters.plan import _resolve, plan_cache_dir
+from cuptiprof.counters.request import CounterRequest
 from cuptiprof.devices import open_device
 from cuptiprof.errors import CuptiprofError, MetricError
 from cuptiprof.result import Result
@@ -54,12 +56,13 @@ class ApplicationPlan:
     """What was asked for, and the perfworks names to read in each run of the script.
 
     ``several`` are names that no single pass can read (a throughput is the maximum of many counters): they make up the
-    last group, and the launches of that run are replayed.
+    last group, and the launches of that run are replayed. ``dropped`` is what a set or section has that no counter gives.
     """
 
     metrics: tuple[Any, ...]
     groups: tuple[tuple[str, ...], ...]
     several: tuple[str, ...] = ()
+    dropped: dict[str, str] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
         """What the result should say."""
@@ -72,7 +75,8 @@ class ApplicationPlan:
         lines = [f"Application replay: the script runs {len(self.groups)} times."]
         lines += [f"  {metric.name} = {metric.expression}" for metric in self.metrics]
         lines += [f"  run {i}: {', '.join(group)}" for i, group in enumerate(self.groups, 1)]
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes())]) + "\n"
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes()),
+                          *(f"  left out: {name}: {why}" for name, why in self.dropped.items())]) + "\n"  # fmt: skip
 
 
 def plan_runs(arguments: argparse.Namespace) -> ApplicationPlan:
@@ -82,35 +86,28 @@ def plan_runs(arguments: argparse.Namespace) -> ApplicationPlan:
         MetricError: nothing was asked for, or a name that the chip does not have.
         DeviceError: there is no such device here.
     """
-    from cuptiprof.metrics import Metric, resolve, resolve_events, resolve_section, resolve_set
-
     options = counter_options(arguments)
     if not options:
         raise MetricError(
             "--replay-mode application without metrics", hint="name some: --metrics ipc,achieved_occupancy"
         )
+    request = CounterRequest(
+        tuple(options.get("metrics", ())),
+        tuple(options.get("events", ())),
+        options.get("set"),
+        (section,) if isinstance(section := options.get("section", ()), str) else tuple(section),
+    )
     library = open_device(arguments.device).library
     chip = _core.chip_name(library)
-    planner = _core.MetricPlanner(library, chip)
-    describe = planner.properties
-    metrics: dict[str, Metric] = {}
-    if "metrics" in options:
-        metrics.update((m.name, m) for m in resolve(options["metrics"], chip, describe=describe))
-    if "events" in options:
-        for metric in resolve_events(options["events"], chip, describe=describe):
-            metrics.setdefault(metric.name, metric)
-    if "set" in options:
-        for metric in resolve_set(options["set"], chip, describe=describe).metrics:
-            metrics.setdefault(metric.name, metric)
-    sections = options.get("section", [])
-    for section in [sections] if isinstance(sections, str) else sections:
-        for metric in resolve_section(section, chip, describe=describe).metrics:
-            metrics.setdefault(metric.name, metric)
-    inputs = list(dict.fromkeys(name for metric in metrics.values() for name in metric.inputs))
+    planner = _core.MetricPlanner(library, chip, False, None, plan_cache_dir())
+    metrics, dropped = _resolve(request, planner, chip, False)
+    inputs = list(dict.fromkeys(name for metric in metrics for name in metric.inputs))
+    if not inputs:
+        raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))
     several = tuple(name for name in inputs if sum(group.passes for group in planner.plan([name])) > 1)
     single = [name for name in inputs if name not in several]
     groups = tuple(tuple(group.metrics) for group in planner.one_pass_groups(single)) if single else ()
-    return ApplicationPlan(tuple(metrics.values()), groups + ((several,) if several else ()), several)
+    return ApplicationPlan(tuple(metrics), groups + ((several,) if several else ()), several, dropped)
 
 
 def replay(arguments: argparse.Namespace, plan: ApplicationPlan) -> tuple[Result, int]:
@@ -138,6 +135,7 @@ def replay(arguments: argparse.Namespace, plan: ApplicationPlan) -> tuple[Result
             runs.append(open_run(path))
         result = merge_application_runs(runs, match_by=arguments.app_replay_match, metrics=plan.metrics)
         result.metadata["counters"]["notes"] += notes
+        result.metadata["counters"]["dropped"] = plan.dropped
         return result, status
 
 

@@ -57,8 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prints = parser.add_argument_group("what to print (nvprof's names)")
     for option, view in (("--print-summary", "summary"), ("--print-gpu-trace", "gpu-trace"),
                          ("--print-gpu-traces", "gpu-trace"), ("--print-api-trace", "api-trace"),
-                         ("--print-regions", "regions"), ("--print-metrics", "metrics"),
-                         ("--print-events", "events"), ("--print-samples", "samples")):  # fmt: skip
+                         ("--print-regions", "regions")):  # fmt: skip
         prints.add_argument(option, dest="view", action="append_const", const=view)
     which = parser.add_argument_group("which kernels (nvprof's and ncu's options)")
     which.add_argument(

@@ -5,6 +5,7 @@ A saved run is a file somebody gave us: whatever its metadata says is checked he
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,8 +23,10 @@ LAUNCH, KERNEL, REGION, SAMPLE = 1, 2, 3, 4
 """``metric_ranges.kind``: what was measured."""
 
 KINDS = {LAUNCH: "launch", KERNEL: "kernel", REGION: "region", SAMPLE: "sample"}
+SAMPLE_STRATEGY = 4
 STRATEGIES = {1: "replay", 2: "iterate", 3: "range", 4: "sample", 5: "application"}
 
+_SHOWN = 3  # names that could not be counted, each with the reason in the header; a set of ncu has dozens
 _FIELDS = ("value", "min", "max", "spread", "count", "group", "from_means")
 
 
@@ -51,6 +54,7 @@ class CounterPlan:
     sampling_interval_ns: int | None = None
     notes: tuple[str, ...] = ()
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> CounterPlan | None:
@@ -58,6 +62,8 @@ class CounterPlan:
         given = metadata.get("counters")
         if not isinstance(given, Mapping):
             return None
+        dropped = given.get("dropped")
+        dropped = dropped if isinstance(dropped, Mapping) else {}
         infos: dict[str, MetricInfo] = {}
         for entry in _list(given.get("metrics")):
             if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
@@ -75,6 +81,7 @@ class CounterPlan:
             sampling_interval_ns=_count(given.get("sampling_interval_ns")),
             notes=tuple(note for note in _list(given.get("notes")) if isinstance(note, str)),
             metrics=infos,
+            dropped={k: v for k, v in dropped.items() if isinstance(k, str) and isinstance(v, str)},
         )
 
     def lines(self, *, run_is_simulated: bool = False) -> tuple[str, ...]:
@@ -91,7 +98,12 @@ class CounterPlan:
         lines = [f"Counters: {', '.join(parts)}"] if parts else []
         if self.simulated and not run_is_simulated:
             lines.insert(0, "SIMULATED counters: not measured on a GPU")
-        return (*lines, *(f"Counters: {note}" for note in self.notes))
+        lines += [f"Counters: {note}" for note in self.notes]
+        if len(self.dropped) > _SHOWN:
+            lines.append(f"Counters: {len(self.dropped)} names were left out: metadata['counters']['dropped'] says why")
+        else:
+            lines += [f"Counters: {name} was left out: {why}" for name, why in self.dropped.items()]
+        return tuple(lines)
 
 
 class Counters(Mapping[str, Float64]):
@@ -105,19 +117,33 @@ class Counters(Mapping[str, Float64]):
         self.ranges = ranges
         self.metrics = metrics
         self.plan = CounterPlan.of(metadata) or CounterPlan()
-        codes = metrics.codes("metric")
-        self._rows = np.argsort(codes, kind="stable")  # rows of `metrics`, those of one metric side by side
+        self._last_join: tuple[weakref.ref[Table], Int64, Int64] | None = None
+
+    # Whoever only opens a run shall not wait for its counters to be sorted.
+
+    @functools.cached_property
+    def _rows(self) -> npt.NDArray[np.intp]:
+        """Rows of ``metrics``, those of one metric side by side."""
+        return np.argsort(self.metrics.codes("metric"), kind="stable")
+
+    @functools.cached_property
+    def _range_row(self) -> Int64:
+        """Row of ``metric_ranges`` of each row of ``metrics``; -1: none."""
+        return match(self.metrics.codes("range"), self.ranges.codes("id"))
+
+    @functools.cached_property
+    def _slices(self) -> dict[str, slice]:
+        """Metric -> its part of ``_rows``."""
+        codes, strings = self.metrics.codes("metric"), self.metrics.strings
         used, first = np.unique(codes[self._rows], return_index=True)
         edges = np.r_[first, len(codes)]
-        found = {metrics.strings[int(code)]: slice(edges[i], edges[i + 1]) for i, code in enumerate(used)}
+        found = {strings[int(code)]: slice(edges[i], edges[i + 1]) for i, code in enumerate(used)}
         asked = [name for name in self.plan.metrics if name in found]
         asked_for = set(asked)
         others = sorted(
             (name for name in found if name not in asked_for), key=lambda name: self._rows[found[name].start]
         )
-        self._slices = {name: found[name] for name in (*asked, *others)}
-        self._range_row = match(metrics.codes("range"), ranges.codes("id"))
-        self._last_join: tuple[weakref.ref[Table], Int64, Int64] | None = None
+        return {name: found[name] for name in (*asked, *others)}
 
     def __getitem__(self, metric: str) -> Float64:
         return self.column(metric)
@@ -198,18 +224,20 @@ def join_launches(ranges: Table, kernels: Table) -> Int64:
 def join_keys(ranges: Table, kernels: Table) -> Int64:
     """Row of ``metric_ranges`` of each kernel that was measured over its occurrences; -1: none."""
     measured = np.flatnonzero(ranges.codes("kind") == KERNEL)
-    if not len(measured) or not len(kernels):
-        return np.full(len(kernels), -1, np.int64)
-    texts, sizes = ("device", "name", "region"), [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
-    keys = [
-        np.concatenate([ranges.codes(column)[measured].astype(np.int64), kernels.codes(column).astype(np.int64)])
-        for column in texts
-    ]
-    keys += [np.concatenate([ranges[column][measured], kernels[column]]).astype(np.int64) for column in sizes]
-    _, inverse = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    found = match(inverse[len(measured) :], inverse[: len(measured)])
-    out: Int64 = np.where(found >= 0, measured[found], -1).astype(np.int64)
+    # Ranges are few and kernels many: the kernels are looked up among the ranges, never sorted. Keys of the ranges are
+    # numbered afresh with each column, so that they stay small.
+    key = np.zeros(len(measured), np.int64)
+    wanted = np.zeros(len(kernels), np.int64)
+    for column in ("device", "name", "region", *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz")):
+        is_text = column in ("name", "region")
+        ours, theirs = ((t.codes(column) if is_text else t[column]).astype(np.int64) for t in (ranges, kernels))
+        values, ours = np.unique(ours[measured], return_inverse=True)
+        found = match(theirs, values)
+        known, key = np.unique(key * (len(values) + 1) + ours.reshape(-1), return_inverse=True)
+        key = key.reshape(-1)
+        wanted = match(np.where((found >= 0) & (wanted >= 0), wanted * (len(values) + 1) + found, -1), known)
+    found = match(wanted, key)
+    out: Int64 = np.where(found >= 0, measured[found] if len(measured) else -1, -1).astype(np.int64)
     return out
 
 

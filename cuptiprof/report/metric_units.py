@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from typing import Literal
 
 from cuptiprof.report.units import format_byte_rate, format_flop_rate, format_percent, format_time
@@ -11,7 +12,8 @@ from cuptiprof.report.units import format_byte_rate, format_flop_rate, format_pe
 Form = Literal["percent", "level", "byte_rate", "flop_rate", "time", "seconds", "frequency", "ratio", "count"]
 
 _BYTE_RATES = frozenset({"byte/s", "bytes/s", "byte/second", "bytes/second", "b/s"})
-_FREQUENCIES = frozenset({"hz", "1/s", "1/second", "cycle/s", "cycles/s", "cycle/second", "cycles/second"})
+# perfworks has cycles of each clock: gpc_cycle/s, dram_cycle/s.
+_FREQUENCY = re.compile(r"hz|1/s(econd)?|(\w+_)?cycles?/s(econd)?", re.ASCII)
 _FLOP_RATES = frozenset({"flop/s", "flop/second"})
 _NANOSECONDS = frozenset({"ns", "nsecond", "nseconds", "nanosecond", "nanoseconds"})
 _SECONDS = frozenset({"s", "second", "seconds"})
@@ -36,7 +38,7 @@ def form_of(unit: str) -> Form:
         return "time"
     if text in _SECONDS:
         return "seconds"
-    if text in _FREQUENCIES:
+    if _FREQUENCY.fullmatch(text):
         return "frequency"
     if not text or "/" in text or text.startswith("ratio") or text in ("warp", "warps"):
         return "ratio"

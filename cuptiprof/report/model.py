@@ -43,7 +43,7 @@ class Column:
     ``human`` and ``machine`` say where it is shown; ``min_width`` is that of the plain-text table;
     ``suffix_key`` names a column whose values follow in brackets in the plain-text table (nvprof's ``name [42]``).
     ``unit`` is that of a metric, ``unit_key`` the column with the unit of each row; ``value_key`` is for a
-    "metric_unit" the column with the values.
+    "metric_unit" the column with the values. ``may_cut``: a terminal may cut it as it cuts names.
     """
 
     key: str
@@ -56,6 +56,7 @@ class Column:
     unit: str = ""
     unit_key: str = ""
     value_key: str = ""
+    may_cut: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.report.counted import NOTHING, dense, device_label, device_labels, range_names, units
-from cuptiprof.report.counters import KERNEL, LAUNCH, REGION, SAMPLE, Float64, Int64, finite
+from cuptiprof.report.counters import KERNEL, LAUNCH, REGION, SAMPLE, SAMPLE_STRATEGY, Float64, Int64, finite
 from cuptiprof.report.metric_units import form_of
 from cuptiprof.report.model import Column, Heading, View
 from cuptiprof.result import Result
@@ -45,7 +45,7 @@ def metrics_view(result: Result, *, demangle: bool = True, limit: int | None = N
         "description": [infos[i].description for i in each],
     }
     columns = (_DEVICE, _ORDINAL, _LINE, _KIND, _KERNEL, _INVOCATIONS, Column("metric", "Metric Name", "label", min_width=40),
-               Column("description", "Metric Description", "label", min_width=40), *_STATISTICS, _UNIT)  # fmt: skip
+               Column("description", "Metric Description", "label", min_width=40, may_cut=True), *_STATISTICS, _UNIT)  # fmt: skip
     return View(columns=columns, data=data, headings=_HEADINGS, notes={"": NOTHING}, footers=found.left_out(limit))
 
 
@@ -149,8 +149,11 @@ def aggregate(result: Result, demangle: bool) -> Aggregate:
     there = ~np.isnan(value)
     rows, where, metric, value = rows[there], where[there], metric[there], value[there]
     kind = ranges["kind"][where].astype(np.int64)
-    # One launch is one invocation, however many samples its value was made of.
-    weight = np.where(kind == LAUNCH, 1, np.maximum(table["count"][rows].astype(np.int64), 1))
+    # One launch is one invocation, however many samples its value was made of; under "sample" the counts of kernels
+    # and regions are samples too.
+    sampled = (ranges["strategy"][where] == SAMPLE_STRATEGY) & (kind != SAMPLE)
+    weight = np.where(sampled, ranges["occurrences"][where], table["count"][rows]).astype(np.int64)
+    weight = np.where(kind == LAUNCH, 1, np.maximum(weight, 1))
     kind = np.where(kind == KERNEL, LAUNCH, kind)
     low, high = finite(table["min"][rows]), finite(table["max"][rows])
     single = (np.isnan(low) | np.isnan(high)) & (weight == 1)

@@ -52,6 +52,12 @@ def section_order() -> Mapping[str, int]:
     return {section: i for i, section in enumerate(dict.fromkeys(sections))}
 
 
+@functools.lru_cache(maxsize=1)
+def label_order() -> Mapping[str, int]:
+    """Metric -> its place in the list of all."""
+    return {metric: i for i, metric in enumerate(section_labels())}
+
+
 def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
     """Metric label, unit and value by section, and what the rules say. ``limit`` is pages."""
     ranges, counters = result.metric_ranges, result.counters
@@ -70,7 +76,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         )
         lines = [
             (section, label, name, unit_of[name], float(columns[name][row]))
-            for (_, section, label), _, name in placed
+            for (_, _, section, label), _, name in placed
             if not np.isnan(columns[name][row])
         ]
         is_kernel = int(ranges["kind"][row]) != REGION
@@ -87,17 +93,17 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     )
 
 
-def _place(result: Result, metric: str) -> tuple[int, str, str]:
-    """(order, section, label) of a metric; one that no section has goes where what it is computed from goes."""
+def _place(result: Result, metric: str) -> tuple[int, int, str, str]:
+    """(place of the section, place in it, section, label) of a metric; one that no section has goes where what it is computed from goes."""
     table, order = section_labels(), section_order()
     if metric in table:
         section, label = table[metric]
-        return order[section], section, label
+        return order[section], label_order()[metric], section, label
     for name in result.counters.info(metric).inputs:
         if name in table:
             section = table[name][0]
-            return order[section], section, metric
-    return len(order), OTHER, metric
+            return order[section], len(table), section, metric
+    return len(order), 0, OTHER, metric
 
 
 def _title(result: Result, row: int, name: str, device: str) -> str:

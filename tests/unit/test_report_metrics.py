@@ -17,7 +17,7 @@ from metric_results import GEMM, NAN, counted, iterated, launch, replayed, value
 from report_results import HOSTILE, make_result
 
 import cuptiprof
-from cuptiprof.report.counters import CounterPlan
+from cuptiprof.report.counters import CounterPlan, join_keys, join_launches
 from cuptiprof.result import Result
 from cuptiprof.tables import Strings, Table
 
@@ -46,6 +46,16 @@ def test_means_over_occurrences_are_weighted() -> None:
     (ipc,) = [row for row in iterated().report("metrics").rows if row["metric"] == "ipc"]
     assert (ipc["invocations"], ipc["min"], ipc["max"]) == (8, 1.0, 6.0)
     assert ipc["avg"] == pytest.approx((2 * 2.0 + 6 * 5.0) / 8)
+
+
+def test_invocations_of_sampled_kernels_are_launches_not_samples() -> None:
+    kernel = {**launch(1, 0), "kind": 2, "strategy": 4, "occurrences": 3}
+    samples = [{"id": i, "kind": 4, "strategy": 4, "occurrences": 1} for i in (2, 3)]
+    r = counted([kernel, *samples], values(1, count=500, ipc=1.0) + values(2, ipc=1.0) + values(3, ipc=3.0))
+    assert [(row["kind"], row["invocations"], row["avg"]) for row in r.report("metrics").rows] == [
+        ("kernel", 3, 1.0),
+        ("samples", 2, 2.0),
+    ]
 
 
 def test_mean_of_equal_values_is_that_value() -> None:
@@ -306,3 +316,40 @@ def test_nothing_counted_costs_nothing() -> None:
     r = make_result({"kernels": [{"name": GEMM, "start": 0, "end": 1}]})
     assert r.kernels.counters is None and "ipc" not in r.kernels and list(r.counters) == []
     assert "No counters were recorded." in str(r.metrics_table()) and NAN != NAN
+
+
+def test_joins_are_those_of_a_loop() -> None:
+    random = np.random.default_rng(11)
+    for _ in range(30):
+        strings = Strings(["", "a", "b", "c"])
+        axes = [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
+
+        def some(n: int, top: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+            return random.integers(0, top, n)
+
+        n, m, configs = int(random.integers(0, 40)), int(random.integers(0, 12)), 4
+        sizes = {axis: some(configs, 2) for axis in axes}
+        kernels = Table.from_columns("kernels", {"name": some(n, 4), "region": some(n, 3), "device": some(n, 2), "config": some(n, configs),
+                                                 "correlation_id": some(n, 12)}, strings, rows=n)  # fmt: skip
+        kernels.configs = Table.from_columns("launch_configs", sizes, strings)
+        ranges = Table.from_columns("metric_ranges", {"name": some(m, 5) % 4, "region": some(m, 3), "device": some(m, 2), "kind": some(m, 5),
+                                                      "correlation_id": some(m, 12), **{axis: some(m, 2) for axis in axes}}, strings, rows=m)  # fmt: skip
+        columns = ["device", "name", "region", *axes]
+        keys = [
+            tuple(int(ranges[c][i]) if c not in ("name", "region") else int(ranges.codes(c)[i]) for c in columns)
+            for i in range(m)
+        ]
+        by_key, by_launch = join_keys(ranges, kernels), join_launches(ranges, kernels)
+        correlations = kernels["correlation_id"].tolist()
+        for k in range(n):
+            key = tuple(
+                int(kernels[c][k]) if c not in ("name", "region") else int(kernels.codes(c)[k]) for c in columns
+            )
+            assert by_key[k] == next((i for i in range(m) if ranges["kind"][i] == 2 and keys[i] == key), -1)
+            own = correlations[k]
+            launch_row = next(
+                (i for i in range(m) if ranges["kind"][i] == 1 and own and ranges["correlation_id"][i] == own), -1
+            )
+            if launch_row >= 0 and correlations.count(own) > 1 and ranges["name"][launch_row] != kernels["name"][k]:
+                launch_row = -1
+            assert by_launch[k] == launch_row

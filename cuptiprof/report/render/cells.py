@@ -80,7 +80,7 @@ def _metric_cells(view: View, column: Column) -> list[str]:
 
 def _metric_cell(column: Column, value: float, unit: str) -> str:
     if column.kind == "metric":
-        return format_metric(value, unit)
+        return printable(format_metric(value, unit))
     number, scaled = scale_metric(value, unit)
     return number if column.kind == "metric_number" else printable(scaled) or MISSING
 

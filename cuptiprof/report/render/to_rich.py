@@ -31,7 +31,11 @@ def to_rich(report: Report, width: int | None = None) -> str:
 
     view, units = report.content, check_time_unit(report.units)
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=True, markup=False, highlight=False, emoji=False)
+
+    def make_console(width: int | None) -> Console:
+        return Console(file=out, width=width, force_terminal=True, markup=False, highlight=False, emoji=False)
+
+    console = make_console(width)
     console.print(Text(report.title, style="bold"))
     for line in report.header:
         simulated = line.startswith("SIMULATED")
@@ -64,7 +68,7 @@ def to_rich(report: Report, width: int | None = None) -> str:
             table.add_row(*row)
         # On a terminal too narrow for the numbers a line is broken by the terminal, not robbed of a column.
         if table.row_count:
-            console.print(table, width=max(console.width, sum(widths) + (_GAP + 1) * len(widths) + 2), crop=False)
+            make_console(max(console.width, sum(widths) + (_GAP + 1) * len(widths) + 2)).print(table)
         elif title is not None:
             console.print(title)
         for i in range(first, after):
@@ -77,6 +81,10 @@ def to_rich(report: Report, width: int | None = None) -> str:
     return out.getvalue()
 
 
+def _may_cut(column: Column) -> bool:
+    return is_left_aligned(column) or column.may_cut
+
+
 def _widths(columns: list[Column], cells: list[list[str]], available: int) -> list[int]:
     """Width of each column: numbers have what they need, names share what is left, ``_MIN_NAME`` at the least."""
     widths = [
@@ -84,8 +92,8 @@ def _widths(columns: list[Column], cells: list[list[str]], available: int) -> li
         for column, column_cells in zip(columns, cells, strict=True)
     ]
     left = available - (_GAP + 1) * len(columns) - 2
-    left -= sum(width for column, width in zip(columns, widths, strict=True) if not is_left_aligned(column))
-    names = sorted((i for i, column in enumerate(columns) if is_left_aligned(column)), key=lambda i: widths[i])
+    left -= sum(width for column, width in zip(columns, widths, strict=True) if not _may_cut(column))
+    names = sorted((i for i, column in enumerate(columns) if _may_cut(column)), key=lambda i: widths[i])
     for done, i in enumerate(names):  # shortest first: what it does not need is left to the longer ones
         widths[i] = min(widths[i], max(left // (len(names) - done), _MIN_NAME))
         left -= widths[i]
