@@ -131,6 +131,12 @@ void relate(std::vector<Raw>& raws, const std::unordered_map<std::string, RawId>
   if (name.starts_with("smsp__")) r.alias = find("sm__" + name.substr(6));
   if (r.alias != kNoRaw) return;
   r.sectors = find(replaced(name, "bytes", "sectors"));
+  // What was asked for is at most all of the sectors moved for it: efficiencies are no more than 100 %.
+  if (has(name, "__sass_data_bytes_mem_")) {
+    r.parent = find(replaced(name, "data_bytes", "sectors"));
+    r.scale = 32;
+    if (r.parent != kNoRaw) return;
+  }
   for (const auto& [part, other] : {std::pair{"_write", "_read"}, {"_lookup_miss", "_lookup_hit"}})
     if (name.ends_with(part)) {
       const std::string whole = name.substr(0, name.size() - std::string_view(part).size());

@@ -58,6 +58,8 @@ KernelCounters::KernelCounters(const cuptisim_op& op, double duration_ns, const 
     if (const auto at = x_given->find(name); at != x_given->end() && !name.empty()) x_mine = &at->second;
     if (const auto at = x_given->find(""); at != x_given->end()) x_everybodys = &at->second;
   }
+  x_registers = op.registers_per_thread ? op.registers_per_thread : 32;
+  x_shared = std::max(op.static_shared_memory, 0) + std::max(op.dynamic_shared_memory, 0);
   x_seed = text_hash(name);
   const auto add = [&](double v) { x_seed = mixed(x_seed ^ static_cast<uint64_t>(v)); };
   x_blocks = x_threads_per_block = 1;
@@ -94,7 +96,20 @@ double KernelCounters::active(Unit unit) const {
   return std::floor((0.5 + 0.5 * fraction(text_hash(unit == Unit::kSm ? "sm active" : "active"))) * most);
 }
 
+// Warps that registers, shared memory, threads and the number of blocks let one SM hold.
+double KernelCounters::most_warps() const {
+  const double warps = std::ceil(x_threads_per_block / 32);
+  const double per_block_registers = std::ceil(x_registers * 32 / 256) * 256 * warps;
+  double blocks = std::min<double>(x_chip.blocks_per_sm, std::floor(x_chip.warps_per_sm / warps));
+  blocks = std::min(blocks, std::floor(65536 / per_block_registers));
+  blocks = std::min(blocks, std::floor(x_chip.shared_per_sm / (x_shared + 1024)));
+  blocks = std::min(blocks, std::ceil(x_blocks / x_chip.sms));
+  return std::max(blocks, 1.0) * warps;
+}
+
 double KernelCounters::usual(const Raw& raw) const {
+  if (raw.name == "sm__warps_active")
+    return std::floor((0.6 + 0.4 * fraction(raw.hash)) * most_warps() * value(active_cycles(Unit::kSm)));
   if (raw.sectors != kNoRaw) return 32 * value(raw.sectors);
   if (raw.parent != kNoRaw && raw.rest != kNoRaw) return value(raw.parent) - value(raw.rest);
   if (raw.parent != kNoRaw) return std::floor(raw.scale * fraction(raw.hash) * value(raw.parent));

@@ -31,6 +31,7 @@ class KernelCounters {
  private:
   double usual(const Raw& raw) const;
   double active(Unit unit) const;
+  double most_warps() const;
   // Between 0.1 and 0.9, always the same for the same kernel and word (text_hash).
   double fraction(uint64_t word) const;
   const double* given(RawId id) const;
@@ -39,7 +40,7 @@ class KernelCounters {
   const std::map<RawId, double>* x_mine = nullptr;
   const std::map<RawId, double>* x_everybodys = nullptr;
   uint64_t x_seed;
-  double x_blocks, x_threads_per_block, x_duration;
+  double x_blocks, x_threads_per_block, x_registers, x_shared, x_duration;
   const Chip& x_chip;
 };
 

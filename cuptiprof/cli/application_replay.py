@@ -20,7 +20,7 @@ from typing import Any
 from cuptiprof import _core
 from cuptiprof.cli.application_merge import merge_application_runs
 from cuptiprof.cli.counters import counter_options
-from cuptiprof.counters.plan import _resolve, plan_cache_dir
+from cuptiprof.counters.plan import resolve_request, plan_cache_dir
 from cuptiprof.counters.request import CounterRequest
 from cuptiprof.devices import open_device
 from cuptiprof.errors import CuptiprofError, MetricError
@@ -100,7 +100,7 @@ def plan_runs(arguments: argparse.Namespace) -> ApplicationPlan:
     library = open_device(arguments.device).library
     chip = _core.chip_name(library)
     planner = _core.MetricPlanner(library, chip, False, None, plan_cache_dir())
-    metrics, dropped = _resolve(request, planner, chip, False)
+    metrics, dropped = resolve_request(request, planner, chip, False)
     inputs = list(dict.fromkeys(name for metric in metrics for name in metric.inputs))
     if not inputs:
         raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))

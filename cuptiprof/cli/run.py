@@ -151,6 +151,9 @@ def _filter(arguments: argparse.Namespace) -> Any:
     ncu = a.kernel_name or a.kernel_id or a.nvtx_include or a.nvtx_exclude
     if a.kernels and ncu:
         raise FilterError("--kernels (nvprof) and -k/--kernel-id/--nvtx-include (ncu) do not go together")
+    if a.kernels and all(spec.startswith("regex:") and spec.count(":") == 1 for spec in a.kernels):
+        # profile(kernels="regex:...") as it is written in Python; as a regex of nvprof's it could match nothing.
+        return KernelFilter(list(a.kernels), devices=devices, skip=a.launch_skip, count=a.launch_count)
     if a.kernels:
         return KernelFilter.from_nvprof(a.kernels, devices=devices, skip=a.launch_skip, count=a.launch_count)
     if ncu or devices or a.launch_skip or a.launch_count is not None or a.launch_skip_before_match:

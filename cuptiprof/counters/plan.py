@@ -137,7 +137,7 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
     """
     sampling = request.strategy == "sample"
     planner = _core.MetricPlanner(library, chip, sampling, None, plan_cache_dir())
-    metrics, dropped = _resolve(request, planner, chip, sampling)
+    metrics, dropped = resolve_request(request, planner, chip, sampling)
     inputs = list(dict.fromkeys(name for m in metrics for name in m.inputs))
     if not inputs:
         raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))
@@ -163,7 +163,7 @@ def _passes(groups: Sequence[_core.PassGroup]) -> int:
     return sum(g.passes for g in groups)
 
 
-def _resolve(
+def resolve_request(
     request: CounterRequest, planner: _core.MetricPlanner, chip: str, sampling: bool
 ) -> tuple[list[Metric], dict[str, str]]:
     found: dict[str, Metric] = {}

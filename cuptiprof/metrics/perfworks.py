@@ -97,7 +97,13 @@ def is_sampling_name(name: str) -> bool:
 
 
 def plain_unit(unit: str) -> str:
-    """A unit as libcupti writes it ("byte/second", "percent") as this package writes it."""
+    """A unit as libcupti writes it ("byte/second", "percent") as this package writes it.
+
+    Products are written without a sign there: "gpc_cyclewarp/gpc_cycle" is warps.
+    """
+    above, _, below = unit.partition("/")
+    if below and above != below and above.startswith(below):
+        return above.removeprefix(below)
     return unit.replace("percent", "%").replace("/second", "/s").replace("nanosecond", "ns")
 
 
