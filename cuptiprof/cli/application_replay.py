@@ -20,10 +20,11 @@ from typing import Any
 from cuptiprof import _core
 from cuptiprof.cli.application_merge import merge_application_runs
 from cuptiprof.cli.counters import counter_options
-from cuptiprof.counters.plan import resolve_request, plan_cache_dir
+from cuptiprof.counters.plan import resolve_request
 from cuptiprof.counters.request import CounterRequest
 from cuptiprof.devices import open_device
 from cuptiprof.errors import CuptiprofError, MetricError
+from cuptiprof.planning import plan_cache_dir
 from cuptiprof.result import Result
 from cuptiprof.runs import open_run
 

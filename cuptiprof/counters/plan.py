@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
 from cuptiprof.counters.request import CounterRequest
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import Metric, resolve_events, resolve_section, resolve_set, select
+from cuptiprof.planning import plan_cache_dir
 
 if TYPE_CHECKING:
     from cuptiprof.filters import KernelFilter
@@ -118,12 +117,6 @@ class CounterPlan:
             lines += ["", "Left out"]
             lines += [f"  {name}: {reason}" for name, reason in self.dropped.items()]
         return "\n".join(lines)
-
-
-def plan_cache_dir() -> str:
-    """Where plans are kept between processes: ``$XDG_CACHE_HOME/cuptiprof/plans``."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return str(Path(base) / "cuptiprof" / "plans") if os.path.isabs(base) else ""
 
 
 def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *, stepped: bool) -> CounterPlan:
