@@ -41,6 +41,7 @@ bool RangeBatch::open(const CounterRow& row, CounterEvents& events) noexcept {
       return false;
     }
   } else if (full()) {
+    events.no_room.fetch_add(1);
     return false;
   }
   char name[16] = "";

@@ -6,6 +6,8 @@ namespace cuptiprof {
 namespace {
 
 constexpr size_t kMaxContexts = 64;
+constexpr uint32_t kRepeatedRanges =
+    4096;  // of one run of work that is repeated: they are decoded at its end
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
 
 }  // namespace
@@ -17,6 +19,10 @@ RegionCounters::RegionCounters(std::shared_ptr<const Api> api, CounterOptions op
   x_contexts.reserve(kMaxContexts);
 }
 
+bool RegionCounters::is_repeated() const noexcept {
+  return x_options.levels > 1 || x_options.groups.size() > 1 || x_options.groups.front().passes > 1;
+}
+
 RangeBatch* RegionCounters::batch_of(CUcontext context) noexcept try {
   for (PerContext& c : x_contexts)
     if (c.context == context) return c.batch.get();
@@ -25,7 +31,9 @@ RangeBatch* RegionCounters::batch_of(CUcontext context) noexcept try {
   auto profiler = RangeProfiler::enable(*x_api, context, &rc);
   if (!profiler) x_events.fail(rc, "cuptiRangeProfilerEnable", 0);
   x_contexts.push_back(
-      {context, profiler ? std::make_unique<RangeBatch>(std::move(profiler), x_options.batch) : nullptr});
+      {context, profiler ? std::make_unique<RangeBatch>(std::move(profiler),
+                                                        is_repeated() ? kRepeatedRanges : x_options.batch)
+                         : nullptr});
   return x_contexts.back().batch.get();
 } catch (...) {
   return nullptr;
@@ -97,8 +105,7 @@ void RegionCounters::left(const RegionEvent& region) noexcept {
   if (x_current) x_current->close(region.time, true, x_events);
   if (--x_depth > 0) return;
   // What further passes will repeat is kept until they are done.
-  const bool repeated = x_options.levels > 1 || x_options.groups[x_group].passes > 1;
-  if (!repeated && x_current && x_current->full()) x_current->finish(x_host, x_rows, x_events);
+  if (!is_repeated() && x_current && x_current->full()) x_current->finish(x_host, x_rows, x_events);
   release();
 }
 

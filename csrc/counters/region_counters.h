@@ -38,6 +38,7 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
     CUcontext context;
     std::unique_ptr<RangeBatch> batch;  // null: CUPTI refused
   };
+  bool is_repeated() const noexcept;
   RangeBatch* batch_of(CUcontext context) noexcept;
   bool open(CUcontext context, CounterRow row) noexcept;
   void release() noexcept;

@@ -14,6 +14,7 @@ import cuptiprof
 from cuptiprof import _core
 from cuptiprof.counters.live import CounterWarning
 from cuptiprof.errors import CuptiError, MetricError, SessionError
+from cuptiprof.metrics import Metric, resolve
 from cuptiprof.sim.device import Fault, Op, SimDevice
 
 CHEAP = ["achieved_occupancy", "ipc", "dram_read_throughput"]  # one pass together
@@ -42,16 +43,28 @@ def kernel_ops(kinds: int, seed: int = 7) -> Any:
 
 
 def sixty_metrics(chip: str = "GH100") -> list[str]:
-    """nvprof metrics whose truth is a perfworks value of the model, in catalogue order; one or several passes each."""
-    from cuptiprof.metrics import resolve
-
+    """The first 60 nvprof metrics, in catalogue order; of one or several passes each."""
     return [m.name for m in resolve("all", chip)][:60]
+
+
+def sixty_of_one_pass(*, sampling: bool = False) -> list[str]:
+    """60 nvprof metrics none of whose inputs needs several passes by itself."""
+    library = cuptiprof.devices.open_device("sim").library
+    planner = _core.MetricPlanner(library, "GH100", sampling)
+
+    def fits(metric: Metric) -> bool:
+        try:
+            if sampling:  # all inputs at once
+                return sum(g.passes for g in planner.plan(list(metric.inputs))) == 1
+            return all(sum(g.passes for g in planner.plan([i])) == 1 for i in metric.inputs)
+        except MetricError:  # not counted by sampling
+            return False
+
+    return [m.name for m in resolve("all", "GH100") if fits(m)][:60]
 
 
 def truth_of(name: str, ops: Any, chip: str = "GH100") -> Any:
     """A metric of each op from the model's own values of its inputs."""
-    from cuptiprof.metrics import resolve
-
     (metric,) = resolve([name], chip)
     device = SimDevice()
     return np.broadcast_to(metric.value({i: device.true_metric(i, ops) for i in metric.inputs}), len(ops))
@@ -91,8 +104,7 @@ def test_replay_returns_the_truth_of_60_metrics_over_1000_kernels(ops: Any) -> N
 
 
 def test_iterate_gives_the_means_of_replay_without_a_replay(ops: Any) -> None:
-    names = [n for n in sixty_metrics() if one_pass(n)]
-    assert len(names) > 40
+    names = sixty_of_one_pass()
     order = np.tile(np.arange(40), 25)
     with cuptiprof.profile(device="sim", metrics=names, strategy="iterate") as prof:
         device = SimDevice()
@@ -101,7 +113,7 @@ def test_iterate_gives_the_means_of_replay_without_a_replay(ops: Any) -> None:
         after = device.truth()
     result = prof.result()
     groups = len(result.metadata["counters"]["groups"])
-    assert groups > 2
+    assert len(names) == 60 and groups > 2
     assert after["kernels"] - before["kernels"] == 1000  # nothing ran twice
     assert after["kernels_replayed"] == 0 and after["bytes_saved"] == 0
     assert len(result.metric_ranges) == 40 and list(result.metric_ranges["occurrences"]) == [25] * 40
@@ -109,15 +121,6 @@ def test_iterate_gives_the_means_of_replay_without_a_replay(ops: Any) -> None:
     assert_true(result, names, ops, INDEX)
     spread = result.counters.column("inst_executed", "spread")
     assert (spread < 1e-9).all() and not result.losses
-
-
-def one_pass(name: str) -> bool:
-    from cuptiprof.metrics import resolve
-
-    library = cuptiprof.devices.open_device("sim").library
-    planner = _core.MetricPlanner(library, "GH100")
-    (metric,) = resolve([name], "GH100")
-    return all(sum(g.passes for g in planner.plan([i])) == 1 for i in metric.inputs)
 
 
 def test_iterate_over_steps_reads_one_group_a_step(ops: Any) -> None:
@@ -200,6 +203,23 @@ def test_regions_as_ranges_one_pass(ops: Any) -> None:
     assert not result.losses
 
 
+def test_range_returns_the_truth_of_60_metrics_over_1000_kernels(ops: Any) -> None:
+    names = sixty_metrics()
+    order = np.random.default_rng(2).integers(0, 40, 1000)
+
+    def work() -> None:
+        device = SimDevice()
+        for i in order:
+            with cuptiprof.region(f"kernel_{i}"):
+                device.run(ops[i : i + 1])
+
+    with cuptiprof.profile(device="sim", metrics=names, strategy="range", repeatable=True) as prof:
+        prof.repeat(work)
+    result = prof.result()
+    assert len(names) == 60 and len(result.metric_ranges) == 1000 and not result.losses
+    assert_true(result, names, ops, INDEX)
+
+
 def test_regions_in_several_passes_need_repeated_work(ops: Any) -> None:
     names = ["gld_efficiency", "dram_read_bytes", "inst_executed", "lts__t_sector_hit_rate.pct"]
     with pytest.raises(MetricError, match=r"need \d passes") as caught:
@@ -267,6 +287,37 @@ def test_samples_give_the_kernels_own_values() -> None:
             )
         assert result.counters.column("ipc", "count")[row] >= 3 * 45
     assert np.isfinite(result.kernels["ipc"]).all()
+
+
+def test_sample_returns_the_truth_of_60_metrics_over_1000_kernels(ops: Any) -> None:
+    """One session a pass group: sampling reads one pass. The error is that of counting time in whole samples."""
+    names = sixty_of_one_pass(sampling=True)
+    assert len(names) == 60
+    planner = _core.MetricPlanner(cuptiprof.devices.open_device("sim").library, "GH100", True)
+    of = {m.name: set(m.inputs) for m in resolve(names, "GH100")}
+    groups = [set(g.metrics) for g in planner.one_pass_groups(sorted(set().union(*of.values())))]
+    together = [[n for n in names if of[n] <= g] for g in groups]
+    apart = [n for n in names if not any(n in t for t in together)]
+    ops["duration_ns"] = 100_000
+    order = np.tile(np.arange(40), 25)
+    for group in [*filter(None, together), *([n] for n in apart)]:
+        with cuptiprof.profile(device="sim", metrics=group, strategy="sample", sampling_interval="10us") as prof:
+            device = SimDevice()
+            device.run(ops[order])
+            device.synchronize()
+        result = prof.result()
+        rows = np.flatnonzero(result.metric_ranges["kind"] == 2)
+        index = [INDEX[n] for n in result.metric_ranges["name"][rows]]
+        assert sorted(index) == list(range(40))
+        for name in group:
+            np.testing.assert_allclose(
+                result.counters[name][rows],
+                truth_of(name, ops)[index],
+                rtol=2e-3,
+                atol=1e-9,
+                err_msg=name,
+                equal_nan=True,
+            )
 
 
 def test_a_kernel_shorter_than_two_samples_has_no_value() -> None:
