@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-import socket
-import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,11 +15,10 @@ from cuptiprof.activities import kinds_of
 from cuptiprof.counters.request import make_request
 from cuptiprof.devices import Device, open_device
 from cuptiprof.errors import BudgetError, SessionError
-from cuptiprof.result import Result, from_native
+from cuptiprof.result import Result
 from cuptiprof.schedule import Action, Schedule
-from cuptiprof.tables import Table, merge
+from cuptiprof.session_result import Step, assemble, clock_pair
 from cuptiprof.units import parse_bytes
-from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
@@ -32,10 +28,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 KEEP = ("latest", "first", "spill")
-
-
-class EmptySelectionWarning(UserWarning):
-    """A kernel filter selected nothing."""
 
 
 class profile:
@@ -152,7 +144,7 @@ class profile:
         self._device: Device | None = None
         self._spill: Spill | None = None
         self._result: Result | None = None
-        self._steps: list[tuple[int, int, int, int]] = []
+        self._steps: list[Step] = []
         self._step = 0
         self._step_start = 0
         self._start_ns = 0
@@ -201,7 +193,7 @@ class profile:
 
                 self._spill = Spill(self._session, self._spill_dir)
             self._start_ns = self._step_start = _core.now_ns()
-            self._clock_pairs = [_clock_pair()]
+            self._clock_pairs = [clock_pair()]
             try:
                 device.started()
             except BaseException:
@@ -350,49 +342,21 @@ class profile:
         if self._schedule is None and self._step == 0 and not self._steps and self._session.state != "running":
             return
         now = _core.now_ns()
-        self._steps.append((self._step, self._step_start, now, threading.get_native_id()))
+        self._steps.append(Step(self._step, self._step_start, now, threading.get_native_id()))
         self._step_start = now
 
     def _make_result(self, store: Any, stop_ns: int) -> Result:
-        self._clock_pairs.append(_clock_pair())
-        parts = []
-        if self._spill is not None:
-            parts += self._spill.finish()
-        parts.append(from_native(store.tables(), store.strings()))
-        tables = merge(parts) if len(parts) > 1 else parts[0]
-        self._add_steps(tables)
         assert self._device is not None
-        counters: dict[str, Any] = {}
-        counter_losses: dict[str, int] = {}
-        if self._counters is not None:
-            counter_losses = self._counters.add_to(self._session, tables, counters)
-        metadata = {
-            "format": 1,
-            "cuptiprof_version": __version__,
+        self._clock_pairs.append(clock_pair())
+        run = {
             **self._device.metadata(),
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "rank": int(os.environ.get("RANK", "0") or 0) if os.environ.get("RANK", "0").isdigit() else 0,
-            "argv": list(sys.argv),
             "start_time_ns": self._start_ns,
             "stop_time_ns": stop_ns,
             "clock_pairs": [list(p) for p in self._clock_pairs],
             "arguments": self._arguments,
-            "launches": dict(self._session.counts()),
-            **counters,
         }
-        losses = dict(self._session.losses()) | counter_losses
-        if self._spill is not None and self._spill.error is not None:
-            losses["spill_dropped"] += self._spill.lost_rows
-            metadata["note"] = f"spilling failed: {self._spill.error}"
-        result = Result(tables, metadata, losses)
-        if self._filter is not None:
-            if self._filter.is_stateful:
-                mask = self._stateful_mask(result)
-                result = result.with_kernels(mask)
-                result.losses._values["filter_rejected"] += int((~mask).sum())
-            self._warn_if_empty(result, store)
-        return result
+        steps = self._steps if self._schedule is not None or self._step else []
+        return assemble(self._session, store, run, steps, self._filter, self._counters, self._spill)
 
     def _plan_counters(self, device: Device) -> LiveCounters | None:
         if not self._counter_request:
@@ -402,51 +366,6 @@ class profile:
         return LiveCounters(
             self._counter_request, device, self._filter, stepped=self._schedule is not None, explain=self._explain
         )
-
-    def _stateful_mask(self, result: Result) -> Any:
-        """Which kernels to keep. Launches that were chosen for counters were chosen as they came; else now, in order."""
-        assert self._filter is not None
-        if self._counters is not None and self._counters.plan.strategy == "replay":
-            import numpy as np
-
-            return np.isin(result.kernels["correlation_id"], result.metric_ranges["correlation_id"])
-        return self._filter.mask(result.kernels)
-
-    def _warn_if_empty(self, result: Result, store: Any) -> None:
-        if len(result.kernels) or not result.losses["filter_rejected"]:
-            return
-        from cuptiprof.filters import nearest_names
-
-        assert self._filter is not None
-        wanted = " ".join(self._filter.name_patterns)
-        names = nearest_names(wanted, store.kernel_names())
-        result.metadata["note"] = (
-            f"no kernel matched {self._filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
-        )
-        warnings.warn(result.metadata["note"], EmptySelectionWarning, stacklevel=4)
-
-    def _add_steps(self, tables: dict[str, Table]) -> None:
-        steps = self._steps if self._schedule is not None or self._step else []
-        if not steps:
-            return
-        markers = tables["markers"]
-        strings = markers.strings
-        rows = Table.from_columns(
-            "markers",
-            {
-                "start": [s[1] for s in steps],
-                "end": [s[2] for s in steps],
-                "name": [f"ProfilerStep#{s[0]}" for s in steps],
-                "category": ["step"] * len(steps),
-                "id": [s[0] for s in steps],
-                "thread": [s[3] for s in steps],
-            },
-            strings,
-        )
-        import numpy as np
-
-        joined = {c: np.concatenate([markers.codes(c), rows.codes(c)]) for c in markers.column_names}
-        tables["markers"] = Table("markers", joined, strings)
 
 
 def _make_filter(
@@ -462,10 +381,6 @@ def _make_filter(
     if isinstance(kernels, KernelFilter):
         return kernels
     return KernelFilter(kernels, regions=regions, skip=skip, count=count)
-
-
-def _clock_pair() -> list[int]:
-    return [_core.now_ns(), _core.unix_ns()]
 
 
 def _caller() -> str:

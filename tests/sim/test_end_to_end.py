@@ -10,7 +10,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof.errors import BudgetError, CuptiError, DeviceError, SessionError
-from cuptiprof.session import EmptySelectionWarning
+from cuptiprof.session_result import EmptySelectionWarning
 from cuptiprof.sim.device import DRIVER, Fault, Flag, Op, SimDevice
 
 

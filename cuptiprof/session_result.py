@@ -1,0 +1,128 @@
+"""From what a session's native part hands over to a :class:`~cuptiprof.result.Result`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cuptiprof import _core
+from cuptiprof.result import Result, from_native
+from cuptiprof.tables import Array, Table, merge
+from cuptiprof.version import __version__
+
+if TYPE_CHECKING:
+    from cuptiprof.counters.live import LiveCounters
+    from cuptiprof.filters import KernelFilter
+    from cuptiprof.spill import Spill
+
+
+class EmptySelectionWarning(UserWarning):
+    """A kernel filter selected nothing."""
+
+
+class Step(NamedTuple):
+    """A training step: number, start and end (ns, run clock), thread that ended it."""
+
+    number: int
+    start: int
+    end: int
+    thread: int
+
+
+def clock_pair() -> list[int]:
+    """The run clock and Unix time, ns, read one after the other."""
+    return [_core.now_ns(), _core.unix_ns()]
+
+
+def assemble(
+    session: _core.Session,
+    store: _core.Store,
+    run: dict[str, Any],
+    steps: Sequence[Step],
+    kernel_filter: KernelFilter | None,
+    counters: LiveCounters | None,
+    spill: Spill | None,
+) -> Result:
+    """The result of one cycle.
+
+    Args:
+        run: metadata that only the session knows (device, times, arguments).
+        kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
+    """
+    parts = spill.finish() if spill is not None else []
+    parts = [*parts, from_native(store.tables(), store.strings())]
+    tables = merge(parts) if len(parts) > 1 else parts[0]
+    _add_steps(tables, steps)
+    rank = os.environ.get("RANK", "0")
+    metadata = {
+        "format": 1,
+        "cuptiprof_version": __version__,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "rank": int(rank) if rank.isdigit() else 0,
+        "argv": list(sys.argv),
+        "launches": dict(session.counts()),
+        **run,
+    }
+    losses = dict(session.losses())
+    if counters is not None:
+        losses |= counters.add_to(session, tables, metadata)
+    if spill is not None and spill.error is not None:
+        losses["spill_dropped"] += spill.lost_rows
+        metadata["note"] = f"spilling failed: {spill.error}"
+    result = Result(tables, metadata, losses)
+    if kernel_filter is None:
+        return result
+    if kernel_filter.is_stateful:
+        mask = _counted_mask(result, kernel_filter, counters)
+        result = result.with_kernels(mask)
+        result.losses._values["filter_rejected"] += int((~mask).sum())
+    _warn_if_empty(result, kernel_filter, store)
+    return result
+
+
+def _counted_mask(result: Result, kernel_filter: KernelFilter, counters: LiveCounters | None) -> Array:
+    """Which kernels a filter with skip and count keeps. Launches with counters were chosen as they came; else now, in order."""
+    if counters is not None and counters.plan.strategy == "replay":
+        import numpy as np
+
+        return np.isin(result.kernels["correlation_id"], result.metric_ranges["correlation_id"])
+    return kernel_filter.mask(result.kernels)
+
+
+def _warn_if_empty(result: Result, kernel_filter: KernelFilter, store: _core.Store) -> None:
+    if len(result.kernels) or not result.losses["filter_rejected"]:
+        return
+    from cuptiprof.filters import nearest_names
+
+    names = nearest_names(" ".join(kernel_filter.name_patterns), store.kernel_names())
+    result.metadata["note"] = (
+        f"no kernel matched {kernel_filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
+    )
+    warnings.warn(result.metadata["note"], EmptySelectionWarning, stacklevel=5)
+
+
+def _add_steps(tables: dict[str, Table], steps: Sequence[Step]) -> None:
+    if not steps:
+        return
+    import numpy as np
+
+    markers = tables["markers"]
+    rows = Table.from_columns(
+        "markers",
+        {
+            "start": [s.start for s in steps],
+            "end": [s.end for s in steps],
+            "name": [f"ProfilerStep#{s.number}" for s in steps],
+            "category": ["step"] * len(steps),
+            "id": [s.number for s in steps],
+            "thread": [s.thread for s in steps],
+        },
+        markers.strings,
+    )
+    joined = {c: np.concatenate([markers.codes(c), rows.codes(c)]) for c in markers.column_names}
+    tables["markers"] = Table("markers", joined, markers.strings)
