@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 # Chips whose sampling can only be triggered by the system clock (CUPTI 13.0, cupti_pmsampling.h).
 _CYCLE_TRIGGER = ("TU1", "GA100", "GV1")
+# Room for a second of samples: a decoding thread that is kept waiting must not lose any. Bytes of a sample are those of
+# occupancy, IPC and DRAM traffic on an H100.
+_SAMPLE_BYTES = 6 << 10
+_MIN_SAMPLE_BUFFER, _MAX_SAMPLE_BUFFER = 64 << 20, 512 << 20
 _SYSTEM_CLOCK_HZ = 1.2e9  # nominal: samples carry their real times
 
 
@@ -57,6 +61,7 @@ class CounterPlan:
             interval=max(int(interval * _SYSTEM_CLOCK_HZ / 1e9), 1) if by_cycles else interval,
             interval_in_cycles=by_cycles,
             keep_latest=not self.chip.startswith("TU1"),
+            hardware_buffer=min(max(_SAMPLE_BYTES * 10**9 // interval, _MIN_SAMPLE_BUFFER), _MAX_SAMPLE_BUFFER),
         )
 
     def cost(self) -> str:
