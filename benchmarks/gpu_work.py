@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-STAND_IN = "the stand-in has no GPU behind it: times are the profiler's own host cost, none is a measurement of hardware"
+STAND_IN = (
+    "the stand-in has no GPU behind it: times are the profiler's own host cost, none is a measurement of hardware"
+)
 
 
 class Work(Protocol):

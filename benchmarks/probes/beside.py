@@ -12,7 +12,7 @@ import numpy as np
 
 import cuptiprof
 from benchmarks.gpu_work import Work
-from benchmarks.probes.raw import INST, ONE_PASS, TWO_PASSES, CuptiFailed, RawApi, Ranges
+from benchmarks.probes.raw import INST, ONE_PASS, TWO_PASSES, CuptiFailed, Ranges, RawApi
 from cuptiprof.errors import CuptiprofError
 
 SEVERAL = [*TWO_PASSES, "l1tex__t_sector_hit_rate.pct", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from benchmarks.gpu_work import Work
-from benchmarks.probes.raw import ONE_PASS, USER, USER_REPLAY, RawApi, Ranges, Sampler
+from benchmarks.probes.raw import ONE_PASS, USER, USER_REPLAY, Ranges, RawApi, Sampler
 
 SPIN_CYCLES = 20_000_000
 NVML_CLOCK_SM = 1

@@ -15,8 +15,8 @@ from benchmarks.probes.raw import (
     USER_REPLAY,
     CuptiFailed,
     LaunchHook,
-    RawApi,
     Ranges,
+    RawApi,
 )
 
 LAUNCHES = 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 import cuptiprof
 from benchmarks.gpu_work import Work
-from benchmarks.probes.raw import ONE_PASS, CuptiFailed, RawApi, Ranges, Sampler
+from benchmarks.probes.raw import ONE_PASS, CuptiFailed, Ranges, RawApi, Sampler
 from cuptiprof.errors import CuptiprofError
 
 ACTIVE = "sm__cycles_active.avg"
@@ -60,7 +61,9 @@ def clock_against_records(work: Work) -> dict[str, Any]:
         "samples": len(samples),
         "kernels": len(starts),
         "losses": dict(result.losses),
-        "sample_length_us": [round(float(x) / 1e3, 2) for x in np.percentile(lengths, [5, 50, 95])] if len(lengths) else [],
+        "sample_length_us": [round(float(x) / 1e3, 2) for x in np.percentile(lengths, [5, 50, 95])]
+        if len(lengths)
+        else [],
         "gaps_over_1.5_intervals": int((np.diff(samples[:, 0]) > 1.5 * INTERVAL_NS).sum()),
     }
     if len(samples) < 2 or len(starts) < 4:
@@ -105,7 +108,7 @@ def raw_timestamps(work: Work) -> dict[str, Any]:
         "length_us_median": statistics.median(b - a for a, b in times) / 1e3 if times else None,
         "first_sample_length_us": (times[0][1] - times[0][0]) / 1e3 if times else None,
         "first_values": values[:4],
-        "touching": sum(a[1] == b[0] for a, b in zip(times, times[1:], strict=False)),
+        "touching": sum(a[1] == b[0] for a, b in itertools.pairwise(times)),
     }
 
 
