@@ -98,9 +98,9 @@ def test_values_are_plausible(torch: Any, x: Any) -> None:
     assert len(result.metric_ranges) == len(result.kernels) >= 3 and not result.losses
     assert ((counters["achieved_occupancy"] > 0) & (counters["achieved_occupancy"] <= 1)).all()
     assert ((counters["ipc"] > 0) & (counters["ipc"] < 8)).all()
-    for share in ("gld_efficiency", "l2_tex_hit_rate"):
-        known = counters[share][np.isfinite(counters[share])]
-        assert ((known >= 0) & (known <= 100.5)).all(), share
+    hits, loads = counters["l2_tex_hit_rate"], counters["gld_efficiency"]
+    assert ((hits[np.isfinite(hits)] >= 0) & (hits[np.isfinite(hits)] <= 100.5)).all()
+    assert (loads[np.isfinite(loads)] >= 0).all()  # above 100 where threads read the same word
     assert (counters["inst_executed"] > 0).all()
     assert not result.simulated and result.metadata["counters"]["simulated"] is False
 
