@@ -17,14 +17,20 @@ from cuptiprof.errors import CuptiprofError
 
 SEVERAL = [*TWO_PASSES, "l1tex__t_sector_hit_rate.pct", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]
 LAUNCHES = 20
+SUPPORT = ("unknown", "unsupported", "disabled", "supported")  # CUpti_Profiler_Support_Level
 
 
 def device_supported(work: Work) -> dict[str, Any]:
     """What cuptiProfilerDeviceSupported says, field by field, and the size of the availability images."""
     api = RawApi(work.device)
-    p = api.call("cuptiProfilerDeviceSupported", device=0, api=1)  # CUPTI_PROFILER_RANGE_PROFILING
+    out: dict[str, Any] = {"chip": api.chip, "version": api.version}
     fields = ("supported", "architecture", "sli", "vgpu", "confidential", "cmp", "wsl")
-    out: dict[str, Any] = {"chip": api.chip, "version": api.version, **{f: int(getattr(p, f)) for f in fields}}
+    for what, number in (("ranges", 0), ("pc sampling", 1), ("pm sampling", 3)):  # CUpti_Profiler_API
+        try:
+            p = api.call("cuptiProfilerDeviceSupported", device=0, api=number)
+            out[what] = {f: SUPPORT[getattr(p, f)] for f in fields}
+        except CuptiFailed as e:
+            out[what] = str(e)
     for function, key in (("cuptiProfilerGetCounterAvailability", "context"), ("cuptiPmSamplingGetCounterAvailability", "device")):  # fmt: skip
         try:
             out[function] = api.call(function, **{key: api.context() if key == "context" else 0}).image_size
@@ -35,7 +41,7 @@ def device_supported(work: Work) -> dict[str, Any]:
 
 def _records(work: Work, **keywords: Any) -> dict[str, Any]:
     """Kernel records of twenty counted long launches between two uncounted ones."""
-    with cuptiprof.profile(device=work.device, activities=["kernel"], regions=None, **keywords) as prof:
+    with cuptiprof.profile(device=work.device, activities=["kernel"], **keywords) as prof:
         with cuptiprof.region("counted"):
             for _ in range(LAUNCHES):
                 work.busy()
@@ -99,7 +105,7 @@ def two_threads(work: Work) -> dict[str, Any]:
         "counted": len(result.metric_ranges),
         "events": result.metadata["counters"]["events"],
         "threads": len(set(result.metric_ranges["thread"].tolist())),
-        "differing_from_one_thread": {n[:60]: sum(v != alone.get(n) for v in vs) for n, vs in values.items()},
+        "differing_from_one_thread": {n: sum(v != alone.get(n) for v in vs) for n, vs in values.items()},
     }
 
 
@@ -143,7 +149,7 @@ def counter_image(work: Work) -> dict[str, Any]:
     """A counter-data image of this chip with its values, to be evaluated where there is no GPU."""
     api = RawApi(work.device)
     metrics = [*TWO_PASSES, "sm__warps_active.avg.pct_of_peak_sustained_active"]
-    ranges = Ranges(api, metrics, rows=2, max_ranges=2, chip=api.chip)
+    ranges = Ranges(api, metrics, rows=4, max_ranges=4, chip=api.chip)
     ranges.start()
     work.small(1)
     work.busy()
