@@ -6,6 +6,7 @@ numbers are the profiler's own host cost and nothing else; the JSON says so.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -19,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import cuptiprof
-from benchmarks.common import arguments, finish, interleaved, spread
+from benchmarks.common import arguments, finish, interleaved, machine, spread
 from benchmarks.counter_sets import ONE_PASS, metrics_of
-from benchmarks.gpu_work import STAND_IN, Work, gpu_name, make_work
+from benchmarks.gpu_work import STAND_IN, Work, gpu_name, instant_waits, make_work
 from benchmarks.memory import resident
 
-LAUNCHES = 100
-REGIONS, LAUNCHES_IN_REGION = 20, 5
+LAUNCHES = {"cuda": 200, "sim": 2000}
+REGIONS, LAUNCHES_IN_REGION = 100, 5
 BURSTS, UNSELECTED, SELECTED = 10, 990, 10
 STEP_SECONDS = 0.15
 
@@ -92,11 +93,12 @@ def rounds_of(cases: Mapping[str, Case], rounds: Rounds, base: str, value: str) 
 
 def kernels(work: Work, sets: dict[str, list[str]], rounds: Rounds) -> dict[str, Any]:
     """(a) one pass direct, (b) replay, (c) iterate: us per counted kernel, launch to result."""
+    launches = LAUNCHES[work.device]
 
     def case(**keywords: Any) -> Case:
         def run() -> Row:
             def body() -> None:
-                work.small(LAUNCHES)
+                work.small(launches)
                 work.synchronize()
 
             row, result, _ = session(work, body, **keywords)
@@ -105,7 +107,7 @@ def kernels(work: Work, sets: dict[str, list[str]], rounds: Rounds) -> dict[str,
                 row["passes"] = counters["passes"]
                 row["uncounted"] = result.losses["uncounted"]
                 row["rows"] = len(result.metric_ranges)
-            row["us_per_kernel"] = 1e3 * (row["inside_ms"] + row["stop_ms"]) / LAUNCHES
+            row["us_per_kernel"] = 1e3 * (row["inside_ms"] + row["stop_ms"]) / launches
             return row
 
         return run
@@ -281,19 +283,21 @@ def main() -> int:
     parser.add_argument("--memory-of", choices=("tracing", "direct"), help="only this part, as JSON")
     options = parser.parse_args()
     if options.memory_of:
-        print(json.dumps(memory_of(options.device, options.memory_of == "direct")))
+        with instant_waits(options.device):
+            print(json.dumps(memory_of(options.device, options.memory_of == "direct")))
         return 0
     began = time.perf_counter()
     work = make_work(options.device)
     sets = {"one pass": ONE_PASS, "2 passes": metrics_of(options.device, 2), "8 passes": metrics_of(options.device, 8)}
+    gpu = gpu_name(options.device)
     data: dict[str, Any] = {
+        "machine": machine() | {"gpu": gpu},
         "benchmark": "counters",
         "device": options.device,
-        "gpu": gpu_name(options.device),
         "simulated": options.device == "sim",
         "note": STAND_IN if options.device == "sim" else "kernel times of the GPU are part of every number",
         "sets": sets,
-        "launches": LAUNCHES,
+        "launches": LAUNCHES[options.device],
     }
     rounds = Rounds(options.rounds, options.seconds, 5)
     parts: dict[str, Callable[[], dict[str, Any]]] = {
@@ -309,7 +313,8 @@ def main() -> int:
         warnings.simplefilter("always")
         for name, measure in parts.items():
             try:
-                data[name] = measure()
+                with contextlib.nullcontext() if name == "sampling" else instant_waits(options.device):
+                    data[name] = measure()
             except cuptiprof.CuptiprofError as e:  # one that the hardware refuses leaves the others standing
                 data[name] = {"error": f"{type(e).__name__}: {e}"}
                 failed += 1

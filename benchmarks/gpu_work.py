@@ -6,6 +6,8 @@ that ends synchronised. On the stand-in kernels are almost free, so that what is
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 STAND_IN = (
@@ -124,6 +126,28 @@ def _joined(parts: list[Any], times: int) -> Any:
 def make_work(device: str) -> Work:
     """Work for "cuda" or "sim"."""
     return TorchWork() if device == "cuda" else SimWork()
+
+
+@contextlib.contextmanager
+def instant_waits(device: str) -> Iterator[None]:
+    """On the stand-in: sessions opened here have a clock that jumps where a GPU would be waited for.
+
+    Its waits are sleeps of 50 us and more, which would be most of what replay and synchronising cost.
+    """
+    from cuptiprof import session
+    from cuptiprof.devices import SimulatedDevice
+
+    def opened(spec: str | None, **options: Any) -> SimulatedDevice:
+        return SimulatedDevice(virtual_clock=True)
+
+    if device != "sim":
+        yield
+        return
+    ordinary, session.open_device = session.open_device, opened
+    try:
+        yield
+    finally:
+        session.open_device = ordinary
 
 
 def gpu_name(device: str) -> str:
