@@ -9,6 +9,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,22 @@ def test_a_question_that_crashes_or_hangs_is_an_answer() -> None:
     lines = {line["probe"]: line for line in map(json.loads, done.stdout.splitlines())}
     assert lines["crashes"]["error"] == "crashed: signal 6" and "killed after" in lines["hangs"]["error"]
     assert lines["raises"]["error"] == "ValueError: no" and lines["answers"]["answer"] == {"yes": 1}
+
+
+def test_a_part_of_the_hardware_run_that_hangs_or_comes_too_late_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.hardware import Part, run_part
+
+    log = tmp_path / "log.txt"
+    # The part's own child keeps its pipes open: it must be ended too.
+    hangs = "import subprocess, sys; print('{}', flush=True); subprocess.run(['sleep', '60'])"
+    began = time.monotonic()
+    line, output = run_part(Part("hangs", ["-c", hangs], 5.5), log, began + 60)
+    assert not line["ok"] and line["tail"][-1] == "timed out after 6 s" and output.strip() == "{}"
+    assert time.monotonic() - began < 30
+    line, output = run_part(Part("late", ["-c", "print(1)"], 30), log, time.monotonic() + 1)
+    assert line["tail"] == ["not run: no time left"] and not line["ok"]
+    line, output = run_part(Part("works", ["-c", "print('{\"a\": 1}')"], 30), log, time.monotonic() + 60)
+    assert line["ok"] and json.loads(output) == {"a": 1} and "== works: " in log.read_text()
