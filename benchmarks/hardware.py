@@ -24,7 +24,6 @@ from cuptiprof.locate import driver_present
 
 ROOT = Path(__file__).resolve().parents[1]
 TOTAL_S = 460
-COUNTER_TESTS = ["tests/sim/test_counters.py", "tests/sim/test_counter_ranges.py", "tests/sim/test_counter_sampling.py"]
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def probe_answers(output: str, out: Path) -> list[Any]:
 
 def parts_of(device: str, out: Path) -> list[Part]:
     """What is run, the most wanted first."""
-    tests = ["tests/gpu"] if device == "cuda" else COUNTER_TESTS
+    tests = ["tests/gpu"] if device == "cuda" else ["tests/sim"]
     example = [
         "run",
         "--device",
