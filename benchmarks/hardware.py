@@ -1,39 +1,122 @@
 """Everything that wants a GPU, in one command: python -m benchmarks.hardware --out DIR
 
-Runs the doctor, the gpu tests, the demo and the transformer example, and an empty-kernel launch loop with and without us; writes
-DIR/report.json. A part that fails is reported as failed and the rest goes on. Without a GPU it says so and runs on the stand-in,
-marked simulated.
+The doctor, the questions about counters (benchmarks.probes), the gpu tests, an empty-kernel launch loop with and without us, what
+counters, selection and planning cost, the demo and the transformer example; writes DIR/report.json and at most seven files beside
+it. Each part is a process with a time limit: one that fails, hangs or finds no time left is reported and the rest goes on. Under
+eight minutes in all. Without a GPU it says so and runs on the stand-in, marked simulated.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import arguments, machine, spread
+from benchmarks.gpu_work import STAND_IN, gpu_name
 from cuptiprof.locate import driver_present
 
 ROOT = Path(__file__).resolve().parents[1]
-PART_TIMEOUT_S = 150
+TOTAL_S = 460
 
 
-def part(name: str, command: list[str], log: Path) -> dict[str, Any]:
-    """Run one part in a process of its own; its output goes to the log."""
-    began = time.perf_counter()
+@dataclass(frozen=True)
+class Part:
+    """One process: `arguments` of this Python, the seconds it may take, the file of JSON that it writes."""
+
+    name: str
+    arguments: list[str]
+    seconds: float
+    json_file: Path | None = None
+
+
+def run_part(part: Part, log: Path, until: float) -> tuple[dict[str, Any], str]:
+    """Run a part; its line of the report and its standard output. Everything it says goes to the log."""
+    began = time.monotonic()
+    limit = min(part.seconds, until - began)
+    if limit < 5:
+        return {"part": part.name, "ok": False, "status": None, "seconds": 0.0, "tail": ["not run: no time left"]}, ""
+    process = subprocess.Popen(
+        [sys.executable, *part.arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    note = ""
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=PART_TIMEOUT_S, errors="replace"
-        )
-        status, output = done.returncode, done.stdout + done.stderr
-    except subprocess.TimeoutExpired as e:
-        status, output = -1, f"timed out after {PART_TIMEOUT_S} s\n{e.stdout or ''}"
+        output, errors = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # what it started too: a hung child keeps the pipes open
+        output, errors = process.communicate()
+        note = f"timed out after {limit:.0f} s"
+    said = "\n".join(t.strip() for t in (output, errors, note) if t.strip())
     with log.open("a") as f:
-        f.write(f"== {name}: {' '.join(command)} -> {status}\n{output}\n")
-    return {"part": name, "ok": status == 0, "status": status, "seconds": round(time.perf_counter() - began, 1), "tail": output.strip().splitlines()[-3:]}  # fmt: skip
+        f.write(f"== {part.name}: {' '.join(part.arguments)} -> {process.returncode}\n{said}\n")
+    seconds = round(time.monotonic() - began, 1)
+    line = {"part": part.name, "ok": process.returncode == 0, "status": process.returncode, "seconds": seconds}
+    return {**line, "tail": said.splitlines()[-3:]}, output
+
+
+def parse_json(text: str) -> Any:
+    """The JSON object in a text, or None."""
+    try:
+        return json.loads(text[text.index("{") : text.rindex("}") + 1])
+    except ValueError:
+        return None
+
+
+def probe_answers(output: str, out: Path) -> list[Any]:
+    """The probes' lines; the image of counter data among them becomes a file of its own."""
+    lines = [parse_json(line) for line in output.splitlines() if line.startswith("{")]
+    answers = [line for line in lines if line is not None]
+    for line in answers:
+        if line.get("probe") == "counter_image" and "answer" in line:
+            (out / "counter_image.json").write_text(
+                json.dumps({"simulated": line["simulated"], **line["answer"]}) + "\n"
+            )
+            line["answer"] = {k: v for k, v in line["answer"].items() if k != "image_zlib_base64"}
+    return answers
+
+
+def parts_of(device: str, out: Path) -> list[Part]:
+    """What is run, the most wanted first."""
+    tests = ["tests/gpu"] if device == "cuda" else ["tests/sim"]
+    example = [
+        "run",
+        "--device",
+        device,
+        "-f",
+        "-o",
+        str(out / "example.json.gz"),
+        "examples/train_transformer.py",
+        "--steps",
+        "5",
+    ]
+    json_of = {name: out / f"{name}.json" for name in ("counters", "selectivity", "planning")}
+
+    def benchmark(name: str, *more: str) -> list[str]:
+        return ["-m", f"benchmarks.{name}", *more, "--out", str(json_of[name])]
+
+    return [
+        Part("doctor", ["-m", "cuptiprof", "doctor", "--json", "--device", device], 40),
+        Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "130"], 150),
+        Part("counters", benchmark("counters", "--device", device, "--seconds", "60"), 100, json_of["counters"]),
+        Part("tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "60", *tests], 150),
+        Part("launch_loop", ["-m", "benchmarks.hardware", "--launch-loop", device], 40),
+        Part("selectivity", benchmark("selectivity", "--rounds", "5"), 60, json_of["selectivity"]),
+        Part("planning", benchmark("planning", "--rounds", "7"), 60, json_of["planning"]),
+        Part("demo", ["-m", "cuptiprof", "demo", "--limit", "5"], 30),
+        Part("example", ["-m", "cuptiprof", *example], 60),
+    ]
 
 
 def launch_loop(device: str, rounds: int = 9, launches: int = 20_000) -> dict[str, Any]:
@@ -93,34 +176,43 @@ def main() -> int:
     if options.launch_loop:
         print(json.dumps(launch_loop(options.launch_loop)))
         return 0
-    out = options.out or Path("out/hardware")
+    out = (options.out or Path("out/hardware")).resolve()
     out.mkdir(parents=True, exist_ok=True)
     log = out / "log.txt"
     log.write_text("")
     device = "cuda" if driver_present() else "sim"
     if device == "sim":
         print("No NVIDIA driver here: running on the simulated device. Nothing below is a measurement of hardware.")
-    python = sys.executable
-    tests = ["tests/gpu"] if device == "cuda" else ["tests/sim"]
-    parts = [
-        part("doctor", [python, "-m", "cuptiprof", "doctor", "--json", "--device", device], log),
-        part("tests", [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], log),
-        part("demo", [python, "-m", "cuptiprof", "demo", "--limit", "5"], log),
-        part("example", [python, "-m", "cuptiprof", "run", "--device", device, "-f", "-o", str(out / "example.json.gz"), "examples/train_transformer.py", "--steps", "5"], log),
-        part("launch_loop", [python, "-m", "benchmarks.hardware", "--launch-loop", device], log),
-    ]  # fmt: skip
-    report: dict[str, Any] = {"machine": machine(), "simulated": device == "sim", "parts": parts}
-    for name, key in (("doctor", "doctor"), ("launch_loop", "launch_loop")):
-        text = log.read_text().partition(f"== {name}: ")[2].partition("\n")[2].partition("\n== ")[0]
+    until = time.monotonic() + TOTAL_S
+    report: dict[str, Any] = {"machine": machine() | {"gpu": device}, "simulated": device == "sim", "parts": []}
+    if device == "sim":
+        report["note"] = STAND_IN
+    for part in parts_of(device, out):
+        line, output = run_part(part, log, until)
+        report["parts"].append(line)
+        if part.name in ("doctor", "launch_loop"):
+            report[part.name] = parse_json(output)
+        elif part.name == "probes":
+            report["probes"] = probe_answers(output, out)
+        elif part.json_file is not None and part.json_file.is_file():
+            report[part.name] = {"file": part.json_file.name}
+        # Written after each part: what was learnt is kept even if this process is ended.
+        (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+        print(
+            f"{'ok    ' if line['ok'] else 'FAILED'} {part.name:12} {line['seconds']:6.1f} s  {line['tail'][-1:]}",
+            flush=True,
+        )
+    if device == "cuda":
         try:
-            report[key] = json.loads(text[text.index("{") : text.rindex("}") + 1])
-        except ValueError:
-            report[key] = None
-    (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
-    for p in parts:
-        print(f"{'ok    ' if p['ok'] else 'FAILED'} {p['part']:12} {p['seconds']:6.1f} s  {p['tail'][-1:] or ''}")
+            report["machine"]["gpu"] = gpu_name(device)
+        except (ImportError, RuntimeError) as e:
+            report["machine"]["gpu"] = f"cuda ({e})"
+        (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    for answer in report.get("probes", []):
+        if "error" in answer:
+            print(f"probe {answer['probe']}: {answer['error']}")
     print(f"written: {out / 'report.json'}")
-    return 0 if all(p["ok"] for p in parts) else 1
+    return 0 if all(p["ok"] for p in report["parts"]) else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Small questions to the hardware, each answered in a process of its own."""
