@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cuptiprof import _core
 from cuptiprof.metrics.target import check_chip
-from cuptiprof.planning import planning_library
+from cuptiprof.planning import plan_cache_dir, planning_library
 
 
 def open_planner(
@@ -22,7 +22,9 @@ def open_planner(
         MetricError: a chip that the library does not know, with the nearest names.
     """
     library = library or planning_library()
-    return _core.MetricPlanner(library, check_chip(chip, _core.metric_chips(library)), sampling)
+    return _core.MetricPlanner(
+        library, check_chip(chip, _core.metric_chips(library)), sampling, None, plan_cache_dir()
+    )
 
 
 def count_passes(planner: _core.MetricPlanner, inputs: Sequence[str]) -> int:

@@ -62,7 +62,7 @@ class _Installed:
         self._patched_start: Any = None
 
     def install(self) -> None:
-        if "torch" in sys.modules:
+        if sys.modules.get("torch") is not None:
             self._torch_is_here()
         else:
             sys.meta_path.insert(0, self._finder)

@@ -377,7 +377,7 @@ def test_sampling_without_privileges_fails_at_the_start_and_leaves_nothing(ops: 
 
     def denied(*a: Any, **k: Any) -> Any:
         opened = original(*a, **k)
-        SimDevice().inject(Fault.NO_PRIVILEGES, a=1)
+        SimDevice().inject(Fault.FAIL_CALL, "cuptiPmSamplingEnable", a=35)
         return opened
 
     with pytest.MonkeyPatch.context() as patch:
@@ -385,7 +385,8 @@ def test_sampling_without_privileges_fails_at_the_start_and_leaves_nothing(ops: 
         with pytest.raises(CuptiError) as caught:
             prof.start()
     SimDevice().clear_faults()
-    assert caught.value.code == 35 and "NVreg_RestrictProfilingToAdminUsers" in caught.value.hint
+    assert caught.value.call == "cuptiPmSamplingEnable" and caught.value.code == 35
+    assert "NVreg_RestrictProfilingToAdminUsers" in caught.value.hint
     with cuptiprof.profile(device="sim") as again:
         SimDevice().run(ops[:1])
     assert len(again.result().kernels) == 1
