@@ -62,6 +62,10 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
                     " bytes leave no room for tables in a budget of " + megabytes(o.budget_bytes),
                 "give a larger budget= or fewer, smaller buffers");
   x_table_bytes = o.budget_bytes - fixed;
+  if (o.counters) {
+    if (o.counters->row_bytes == 0) o.counters->row_bytes = x_table_bytes / 4;
+    x_table_bytes -= std::min(o.counters->row_bytes, x_table_bytes / 2);
+  }
 }
 
 Session::~Session() {
@@ -157,10 +161,12 @@ void Session::start_counters() {
   CounterOptions options = *x_options.counters;
   options.selector.region_name = &region_name;
   options.contexts = &used_contexts;
+  options.keep_latest_rows = x_options.keep != Keep::kFirst;
   options.waits_for_window = x_options.activity.profiler_calls;
   x_counters = make_strategy(x_options.api, std::move(options));
   x_counters->begin();
   x_counters->pause();
+  x_counters->rows().clear();  // samples from before the start
   Activity::instance().observe(x_counters->launch_observer(), x_counters->region_observer(), true);
 }
 
@@ -195,8 +201,8 @@ std::optional<CounterRows::Taken> Session::take_counters() {
 
 void Session::resume() {
   require(x_state == State::kArmed || x_state == State::kPaused, "resume()");
-  if (x_counters) x_counters->resume();
   if (!x_options.activity.profiler_calls) Activity::instance().enable();
+  if (x_counters) x_counters->resume();
   x_state = State::kRunning;
 }
 

@@ -225,7 +225,10 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
   if ((x_options.profiler_calls || x_observed.load(std::memory_order_relaxed)) &&
       !x_enabled.load(std::memory_order_relaxed)) {
     // Nothing is collected now. What was entered before must be left.
-    if (slot && !entry) {
+    if (slot && entry && g_exclusion.is_armed() && (is_kernel_launch(cbid) || is_graph_launch(cbid))) {
+      // It may still be on its way when collection goes on.
+      g_exclusion.enter(slot->launching, call.context, kLaunchPatience);
+    } else if (slot && !entry) {
       if (slot->counted_by.load(std::memory_order_relaxed)) launch_leaves(*slot, cbid, call, false);
       if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
     }
@@ -259,8 +262,10 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     if (!launch) return;
     if (slot->counted_by.load(std::memory_order_relaxed))
       launch_leaves(*slot, cbid, call, slot->nodes_created != 0);
-    // The stream was being captured: the launch became a graph node and runs when the graph is launched.
-    if (slot->nodes_created != 0)
+    // The stream was being captured: the launch became a graph node and runs when the graph is launched. Or
+    // the driver refused it, and it never runs.
+    const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
+    if (slot->nodes_created != 0 || (result && *result != CUDA_SUCCESS))
       slot->launches.store(slot->launches.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   }
 }
@@ -383,8 +388,10 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   const Api& a = *x_owner;
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
-  auto missing = [&] { return launches() > decoder.kernels_received() + kernels_lost_in_pool(); };
   synchronize_contexts();
+  // Launches that come later, from other threads, are not waited for: that could go on for ever.
+  const uint64_t wanted = launches();
+  auto missing = [&] { return wanted > decoder.kernels_received() + kernels_lost_in_pool(); };
   // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
   // again.
   uint64_t decoded = decoder.wait_for_buffers(0, 0);

@@ -22,7 +22,8 @@ struct CounterOptions {
   std::string chip;
   std::vector<PassGroup> groups;  // replay: one; iterate: of one pass each; sample: one of one pass
   SelectorOptions selector;
-  size_t row_bytes = 32u << 20;  // room for values
+  size_t row_bytes = 0;          // room for values; 0: a quarter of what the session has for tables
+  bool keep_latest_rows = true;  // when it is full, the oldest rows go; else the newest
   uint32_t batch = 256;          // ranges decoded together
   int turn_timeout_ms = 200;     // how long a launch waits for another counted one
   uint16_t levels = 1;           // range: nesting levels measured, when the work is repeated

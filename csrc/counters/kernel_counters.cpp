@@ -125,9 +125,9 @@ bool KernelCounters::begin_replay(PerContext& c) noexcept {
 
 // Decoded launch by launch: an image of automatic ranges holds no kernel names, so the newest range is this
 // launch's only when nothing else was added and nothing dropped.
-void KernelCounters::end_replay(PerContext& c, Outcome outcome) noexcept try {
-  if (const CUptiResult rc = c.replay->stop(); rc != CUPTI_SUCCESS) {
-    x_events.fail(rc, "cuptiRangeProfilerStop");
+void KernelCounters::end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept try {
+  if (stopped != CUPTI_SUCCESS) {
+    x_events.fail(stopped, "cuptiRangeProfilerStop");
     return break_down(c);
   }
   size_t dropped = 0;
@@ -142,7 +142,7 @@ void KernelCounters::end_replay(PerContext& c, Outcome outcome) noexcept try {
   if (!is_valid(outcome)) return;
   x_values.assign(x_configs.front().names.size(), std::nan(""));
   x_host.evaluate(c.replay->image(), ranges - 1, x_configs.front().names, x_values);
-  if (!x_rows.add(c.row, x_values)) count(x_events.no_room);
+  x_events.no_room.fetch_add(x_rows.add(c.row, x_values));
 } catch (...) {
   x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
 }
@@ -220,14 +220,15 @@ bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
 void KernelCounters::left(const LaunchEvent& launch) noexcept {
   PerContext& c = *x_current;
   const int64_t end = now_ns();
-  const bool alone = g_exclusion.give_back();
   const auto* result = static_cast<const CUresult*>(launch.call.functionReturnValue);
-  const Outcome outcome = launch.captured                     ? Outcome::kCaptured
-                          : result && *result != CUDA_SUCCESS ? Outcome::kFailed
-                          : !alone                            ? Outcome::kMixed
-                                                              : Outcome::kRan;
+  Outcome outcome = launch.captured                     ? Outcome::kCaptured
+                    : result && *result != CUDA_SUCCESS ? Outcome::kFailed
+                                                        : Outcome::kRan;
+  // Others may launch as soon as nothing is counted any more, no earlier.
+  const CUptiResult stopped = x_direct ? c.batch->pop(x_events) : c.replay->stop();
+  if (!g_exclusion.give_back() && outcome == Outcome::kRan) outcome = Outcome::kMixed;
   if (x_direct) {
-    c.batch->close(end, is_valid(outcome), x_events);
+    c.batch->close(end, stopped == CUPTI_SUCCESS && is_valid(outcome), x_events);
     if (c.batch->full())
       c.batch->finish(x_host, x_rows, x_events);
     else if (x_selective)
@@ -235,7 +236,7 @@ void KernelCounters::left(const LaunchEvent& launch) noexcept {
     if (c.batch->is_broken()) break_down(c);
   } else {
     c.row.end = end;
-    end_replay(c, outcome);
+    end_replay(c, outcome, stopped);
   }
   x_turn.give_back();
 }

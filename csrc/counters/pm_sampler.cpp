@@ -266,7 +266,7 @@ void PmSampler::add_sample(Device& d, size_t index) noexcept try {
   row.passes = 1;
   x_values.assign(x_config.names.size(), std::nan(""));
   x_host.evaluate(d.image, index, x_config.names, x_values);
-  if (!x_rows.add(row, x_values)) x_events.no_room.fetch_add(1);
+  x_events.no_room.fetch_add(x_rows.add(row, x_values));
 } catch (...) {
   x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
 }

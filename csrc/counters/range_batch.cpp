@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace cuptiprof {
 
@@ -69,11 +70,22 @@ void RangeBatch::close(int64_t end, bool keep, CounterEvents& events) noexcept {
   if (x_pass == 1) p.row.end = end;
   p.keep = p.keep && keep;
   ++p.passes;
-  if (const CUptiResult rc = x_profiler->pop(); rc != CUPTI_SUCCESS) {
-    events.fail(rc, "cuptiRangeProfilerPopRange", p.keep ? 1 : 0);
+  const bool popped = std::exchange(x_popped, false);
+  if (!popped && x_profiler->pop() != CUPTI_SUCCESS) {
+    // Whoever gave it up has counted it.
+    if (p.keep) events.fail(CUPTI_ERROR_INVALID_OPERATION, "cuptiRangeProfilerPopRange");
     p.keep = false;
     x_broken = true;
   }
+}
+
+CUptiResult RangeBatch::pop(CounterEvents& events) noexcept {
+  const CUptiResult rc = x_profiler->pop();
+  x_popped = true;
+  if (rc == CUPTI_SUCCESS) return rc;
+  events.fail(rc, "cuptiRangeProfilerPopRange");
+  x_broken = true;
+  return rc;
 }
 
 bool RangeBatch::stop(CounterEvents& events) noexcept {
@@ -154,7 +166,7 @@ void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents
       events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
       continue;
     }
-    if (!rows.add(p.row, x_values)) events.no_room.fetch_add(1);
+    events.no_room.fetch_add(rows.add(p.row, x_values));
   }
   events.dropped.fetch_add(count_kept());
   start_anew();

@@ -20,7 +20,9 @@ class RangeBatch {
                CounterRows& rows, CounterEvents& events) noexcept;
   // A range begins; row.sequence is where numbering starts. False: it does not, which is counted.
   bool open(const CounterRow& row, CounterEvents& events) noexcept;
-  // The newest open range ends. `keep` false: it measured nothing.
+  // Counting ends for the newest open range; close() comes next. A failure is counted.
+  CUptiResult pop(CounterEvents& events) noexcept;
+  // The newest open range ends. `keep` false: it measured nothing, and that is counted.
   void close(int64_t end, bool keep, CounterEvents& events) noexcept;
   [[nodiscard]] bool full() const noexcept { return x_pending.size() >= x_capacity; }
   [[nodiscard]] bool has_open() const noexcept { return !x_open.empty(); }
@@ -53,6 +55,7 @@ class RangeBatch {
   uint32_t x_pass = 1;
   bool x_all_passes = false;  // at the last stop
   bool x_broken = false;
+  bool x_popped = false;
   uint32_t x_index = 0;  // of the next range in this pass
   std::vector<Pending> x_pending;
   std::vector<uint32_t> x_open;  // indices of the open ranges, outermost first
