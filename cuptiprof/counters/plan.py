@@ -137,7 +137,9 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
     """
     sampling = request.strategy == "sample"
     planner = _core.MetricPlanner(library, chip, sampling, None, plan_cache_dir())
-    metrics, dropped = _resolve(request, planner, chip, sampling, lambda name: _core.chips_with_metric(library, name, sampling))
+    metrics, dropped = _resolve(
+        request, planner, chip, sampling, lambda name: _core.chips_with_metric(library, name, sampling)
+    )
     inputs = list(dict.fromkeys(name for m in metrics for name in m.inputs))
     if not inputs:
         raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))
@@ -168,7 +170,7 @@ def _resolve(
     planner: _core.MetricPlanner,
     chip: str,
     sampling: bool,
-    chips_with: Callable[[str], list[str]],
+    chips_with: Callable[[str], list[str]] | None = None,
 ) -> tuple[list[Metric], dict[str, str]]:
     found: dict[str, Metric] = {}
     dropped: dict[str, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -297,9 +298,12 @@ def test_interleaved_tasks_are_not_taken_for_nested_regions(machine: SimDevice) 
         asyncio.run(both())
     assert list(prof.result().metric_ranges["name"]) == ["early"]  # everything on the context meanwhile
     assert counted(prof.result()) == {"nested": 1}
-    with quiet_warnings(), cuptiprof.profile(
-        device="sim", metrics=["inst_executed"], strategy="range", repeatable=True, region_levels=2
-    ) as prof:
+    with (
+        quiet_warnings(),
+        cuptiprof.profile(
+            device="sim", metrics=["inst_executed"], strategy="range", repeatable=True, region_levels=2
+        ) as prof,
+    ):
         machine.launch("warm")
         prof.repeat(lambda: asyncio.run(both()))
     assert len(prof.result().metric_ranges) == 0 and counted(prof.result())["crossing"] >= 2
@@ -350,10 +354,8 @@ def test_stop_while_a_launch_hangs_and_a_session_after_it(machine: SimDevice) ->
 
 
 def _try(function: Any) -> None:
-    try:
+    with contextlib.suppress(cuptiprof.errors.CuptiprofError):
         function()
-    except cuptiprof.errors.CuptiprofError:
-        pass
 
 
 @pytest.mark.parametrize("metrics", [ONE_PASS, SEVERAL])
@@ -597,13 +599,9 @@ def test_samples_lost_in_a_small_hardware_buffer_are_counted(machine: SimDevice)
             patch.setattr(
                 cuptiprof._core,
                 "CounterOptions",
-                lambda _keep=keep_latest, **k: original(
-                    **(k | {"hardware_buffer": 16 * 6144, "keep_latest": _keep})
-                ),
+                lambda _keep=keep_latest, **k: original(**(k | {"hardware_buffer": 16 * 6144, "keep_latest": _keep})),
             )
-            with cuptiprof.profile(
-                device="sim", metrics=ONE_PASS, strategy="sample", sampling_interval="10us"
-            ) as prof:
+            with cuptiprof.profile(device="sim", metrics=ONE_PASS, strategy="sample", sampling_interval="10us") as prof:
                 time.sleep(0.2)
         result = prof.result()
         truth = machine.truth()
@@ -629,11 +627,7 @@ def test_every_device_that_is_used_is_sampled(machine: SimDevice, monkeypatch: p
         time.sleep(0.01)
     ranges = prof.result().metric_ranges
     assert set(ranges["device"][ranges["kind"] == 4]) == {0, 2}
-    where = {
-        str(n): int(d)
-        for n, d, k in zip(ranges["name"], ranges["device"], ranges["kind"], strict=True)
-        if k == 2
-    }
+    where = {str(n): int(d) for n, d, k in zip(ranges["name"], ranges["device"], ranges["kind"], strict=True) if k == 2}
     assert where["third"] == 2
 
 
