@@ -50,7 +50,7 @@ def inst(device: SimDevice, name: str, **fields: Any) -> float:
     return float(device.true_metric("smsp__inst_executed.sum", device.ops(1, Op.KERNEL, name=name, **shape))[0])
 
 
-class quiet_warnings(warnings.catch_warnings):  # noqa: N801 - reads as a word
+class quiet_warnings(warnings.catch_warnings):
     """Warnings are looked at elsewhere."""
 
     def __enter__(self) -> Any:
