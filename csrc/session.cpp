@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "collect/regions.h"
 #include "cupti/api.h"
+#include "cupti/launch_gate.h"
 
 namespace cuptiprof {
 namespace {
@@ -24,7 +25,21 @@ std::string g_holder;  // label of the session that runs; empty: none
 std::string megabytes(size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
 // A forked child has no decoder thread and must not touch CUDA: regions and callbacks go quiet there.
-void quiet_in_child() { g_regions_on.store(false); }
+void quiet_in_child() {
+  g_regions_on.store(false);
+  g_open_regions_wanted.store(false);
+  g_launch_gate.close();
+  Activity::instance().leave_to_parent();
+}
+
+std::vector<CUcontext> used_contexts() { return Activity::instance().contexts(); }
+
+std::mutex g_hanging_mutex;  // guards the list
+// Counters whose launch hung inside CUPTI when their session ended: it will come back into them some day.
+std::vector<std::shared_ptr<CounterStrategy>>& hanging() {
+  static auto* list = new std::vector<std::shared_ptr<CounterStrategy>>;
+  return *list;
+}
 
 }  // namespace
 
@@ -47,12 +62,18 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
                     " bytes leave no room for tables in a budget of " + megabytes(o.budget_bytes),
                 "give a larger budget= or fewer, smaller buffers");
   x_table_bytes = o.budget_bytes - fixed;
+  if (o.counters) {
+    if (o.counters->row_bytes == 0) o.counters->row_bytes = x_table_bytes / 4;
+    x_table_bytes -= std::min(o.counters->row_bytes, x_table_bytes / 2);
+  }
 }
 
 Session::~Session() {
   if (x_pid != 0 && x_pid != getpid()) {
     // A forked child: the thread that the decoder would join does not exist here.
+    // CUPTI, and the thread of samples, are the parent's too.
     static_cast<void>(x_decoder.release());
+    new std::shared_ptr<CounterStrategy>(std::move(x_counters));
     return;
   }
   if (x_state != State::kIdle && x_state != State::kStopped) {
@@ -133,31 +154,44 @@ void Session::start(bool armed) {
 }
 
 void Session::start_counters() {
+  {
+    const std::lock_guard lock(g_hanging_mutex);
+    std::erase_if(hanging(), [](const auto& counters) { return counters->finish(); });
+  }
   CounterOptions options = *x_options.counters;
   options.selector.region_name = &region_name;
+  options.contexts = &used_contexts;
+  options.keep_latest_rows = x_options.keep != Keep::kFirst;
+  options.waits_for_window = x_options.activity.profiler_calls;
   x_counters = make_strategy(x_options.api, std::move(options));
   x_counters->begin();
   x_counters->pause();
+  x_counters->rows().clear();  // samples from before the start
   Activity::instance().observe(x_counters->launch_observer(), x_counters->region_observer(), true);
 }
 
 void Session::stop_counters() noexcept {
   if (!x_counters) return;
   const bool all_left = Activity::instance().observe(nullptr, nullptr, false);
-  x_counters->finish();
-  // A launch that hangs inside CUPTI will come back into this object some day.
-  static std::vector<std::shared_ptr<CounterStrategy>> kept;
-  if (!all_left) kept.push_back(x_counters);
+  if (x_counters->finish() && all_left) return;
+  const std::lock_guard lock(g_hanging_mutex);
+  hanging().push_back(x_counters);
 }
 
 void Session::step_counters() {
   require(x_state == State::kRunning || x_state == State::kPaused || x_state == State::kArmed, "step()");
-  if (x_counters) x_counters->step();
+  // Steps in which nothing is collected take no turn among the pass groups.
+  if (x_counters && x_state == State::kRunning) x_counters->step();
 }
 
 bool Session::next_pass() {
   require(x_state == State::kRunning, "repeat()");
   return x_counters && x_counters->next_pass();
+}
+
+void Session::abandon_passes() {
+  refuse_in_child();
+  if (x_counters && x_state != State::kStopped) x_counters->abandon_passes();
 }
 
 std::optional<CounterRows::Taken> Session::take_counters() {
@@ -167,8 +201,8 @@ std::optional<CounterRows::Taken> Session::take_counters() {
 
 void Session::resume() {
   require(x_state == State::kArmed || x_state == State::kPaused, "resume()");
-  if (x_counters) x_counters->resume();
   if (!x_options.activity.profiler_calls) Activity::instance().enable();
+  if (x_counters) x_counters->resume();
   x_state = State::kRunning;
 }
 
@@ -181,7 +215,10 @@ void Session::pause() {
 
 std::shared_ptr<Store> Session::take() {
   require(x_state == State::kRunning || x_state == State::kPaused, "take()");
-  if (x_counters) x_counters->complete();
+  if (x_counters) {
+    x_counters->complete();
+    x_counters->kept();
+  }
   Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
   return x_decoder->take(now_ns());
 }
@@ -191,6 +228,7 @@ void Session::discard() {
   if (x_counters) {
     x_counters->complete();
     x_counters->rows().clear();
+    x_counters->discarded();
   }
   Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
   x_decoder->discard();

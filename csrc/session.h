@@ -63,6 +63,8 @@ class Session {
   void step_counters();
   // Repeated work (strategy range): true while it must run once more.
   bool next_pass();
+  // The repeated work raised: forget its passes so far.
+  void abandon_passes();
   // What was measured since the last call; null without counters.
   std::optional<CounterRows::Taken> take_counters();
   CounterStrategy* counters() const { return x_counters.get(); }

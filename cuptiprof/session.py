@@ -286,7 +286,12 @@ class profile:
                 "repeat() without repeatable work", hint='profile(metrics=..., strategy="range", repeatable=True)'
             )
         while True:
-            result = function(*args, **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except BaseException:
+                if session.state != "stopped":
+                    session.abandon_passes()
+                raise
             if not session.next_pass():
                 return result
 

@@ -118,6 +118,8 @@ void define_counters(py::class_<Session>& session) {
            "A training step ended: the next pass group is on.")
       .def("next_pass", &Session::next_pass, nogil,
            "The repeated work was run once: True while it must run again. Raises SessionError.")
+      .def("abandon_passes", &Session::abandon_passes, nogil,
+           "The repeated work raised: what was measured of it is forgotten, and counted.")
       .def("take_counters", &take_rows,
            "{column: array} of what was measured since the last call, with `values`, and where each row's "
            "begin in "
@@ -134,10 +136,10 @@ void define_counters(py::class_<Session>& session) {
 void register_counters(py::module_& m) {
   py::class_<CounterOptions>(m, "CounterOptions", "What a session counts and how.")
       .def(py::init(&make_options), py::kw_only(), py::arg("strategy"), py::arg("chip"), py::arg("groups"),
-           py::arg("filter") = nullptr, py::arg("communicating") = false, py::arg("row_bytes") = 32u << 20,
+           py::arg("filter") = nullptr, py::arg("communicating") = false, py::arg("row_bytes") = 0,
            py::arg("levels") = 1, py::arg("interval") = 100'000, py::arg("interval_in_cycles") = false,
            py::arg("keep_latest") = true, py::arg("hardware_buffer") = 64u << 20,
-           py::arg("devices") = std::vector<uint32_t>{0});
+           py::arg("devices") = std::vector<uint32_t>{});
   m.def(
       "chip_name",
       [](std::shared_ptr<Api> api, size_t device) {

@@ -13,6 +13,7 @@
 #include "cupti/api.h"
 #include "cupti/call.h"
 #include "cupti/cbids.h"
+#include "cupti/exclusion.h"
 #include "cupti/launch_gate.h"
 
 namespace cuptiprof {
@@ -20,6 +21,12 @@ namespace {
 
 // The library whose clock simulated records carry.
 std::atomic<const Api*> g_clock_api{nullptr};
+
+constexpr auto kLaunchPatience = std::chrono::milliseconds(200);  // of a launch beside a counted one
+
+bool is_graph_launch(CUpti_CallbackId cbid) noexcept {
+  return cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+}
 
 int64_t library_clock() {
   uint64_t t = 0;
@@ -91,6 +98,9 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     x_kernels_lost.store(0);
     x_launches_before = 0;
     x_launches_before = launches();
+    // As long as the session lives: names and contexts also go away while nothing is collected.
+    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, true);
+    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, true);
     if (x_options.profiler_calls) set_callbacks(true);
   } catch (...) {
     detach();
@@ -116,7 +126,8 @@ void Activity::disable() noexcept {
   const Api& a = *x_api.load();
   for (const auto kind : x_options.kinds)
     if (is_host_side(kind)) a.cuptiActivityDisable(kind);
-  if (!x_options.profiler_calls) set_callbacks(false);
+  // A counted launch that is on its way must be seen to leave.
+  if (!x_options.profiler_calls && !x_observed.load()) set_callbacks(false);
   set_kinds(false, false);
 }
 
@@ -139,22 +150,22 @@ void Activity::set_kinds(bool on, bool throwing) {
     a.cuptiActivityEnableLatencyTimestamps(1);
 }
 
-void Activity::set_callbacks(bool on) {
+void Activity::enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on) {
   const Api& a = *x_api.load();
-  auto set = [&](CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
-    const CUptiResult rc = a.cuptiEnableCallback(on ? 1 : 0, x_subscriber, domain, cbid);
-    // A library older than the headers does not know the newest calls; it cannot make them either.
-    if (rc != CUPTI_SUCCESS && rc != CUPTI_ERROR_INVALID_PARAMETER && on)
-      check(a, rc, "cuptiEnableCallback", "callback ID " + std::to_string(cbid));
-  };
-  for (const CUpti_CallbackId cbid : driver_gpu_work_cbids()) set(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  const CUptiResult rc = a.cuptiEnableCallback(on ? 1 : 0, x_subscriber, domain, cbid);
+  // A library older than the headers does not know the newest calls; it cannot make them either.
+  if (rc != CUPTI_SUCCESS && rc != CUPTI_ERROR_INVALID_PARAMETER && on)
+    check(a, rc, "cuptiEnableCallback", "callback ID " + std::to_string(cbid));
+}
+
+void Activity::set_callbacks(bool on) {
+  for (const CUpti_CallbackId cbid : driver_gpu_work_cbids())
+    enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, on);
   if (x_options.profiler_calls) {
-    set(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart);
-    set(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop);
+    enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, on);
+    enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, on);
   }
-  set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
-  set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
-  set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+  enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, on);
 }
 
 void CUPTIAPI Activity::on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
@@ -202,12 +213,27 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
       if (start == entry && x_enabled.exchange(start) != start) {
         set_kinds(start, false);
         g_regions_on.store(start);
+        if (ThreadSlot* slot = this_thread_slot(); slot && !slot->observing.exchange(true)) {
+          if (LaunchObserver* observer = x_launch_observer.load()) observer->window(start);
+          slot->observing.store(false, std::memory_order_release);
+        }
       }
       return;
     }
-    if (!x_enabled.load(std::memory_order_relaxed)) return;
   }
   ThreadSlot* slot = this_thread_slot();
+  if ((x_options.profiler_calls || x_observed.load(std::memory_order_relaxed)) &&
+      !x_enabled.load(std::memory_order_relaxed)) {
+    // Nothing is collected now. What was entered before must be left.
+    if (slot && entry && g_exclusion.is_armed() && (is_kernel_launch(cbid) || is_graph_launch(cbid))) {
+      // It may still be on its way when collection goes on.
+      g_exclusion.enter(slot->launching, call.context, kLaunchPatience);
+    } else if (slot && !entry) {
+      if (slot->counted_by.load(std::memory_order_relaxed)) launch_leaves(*slot, cbid, call, false);
+      if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
+    }
+    return;
+  }
   if (!slot) {
     if (entry) count(g_region_overflow);
     return;
@@ -227,12 +253,19 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
       slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
       x_pool.wake();
     }
-    if (launch && g_launch_gate.is_open() && !g_launch_gate.refuses_name(call.symbolName))
-      launch_enters(*slot, cbid, call, task);
-  } else if (launch) {
-    if (slot->counted) launch_leaves(*slot, cbid, call);
-    // The stream was being captured: the launch became a graph node and runs when the graph is launched.
-    if (slot->nodes_created != 0)
+    const bool counted = launch && g_launch_gate.is_open() && !g_launch_gate.refuses_name(call.symbolName) &&
+                         launch_enters(*slot, cbid, call, task);
+    if (!counted && g_exclusion.is_armed() && (launch || is_graph_launch(cbid)))
+      g_exclusion.enter(slot->launching, call.context, kLaunchPatience);
+  } else {
+    if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
+    if (!launch) return;
+    if (slot->counted_by.load(std::memory_order_relaxed))
+      launch_leaves(*slot, cbid, call, slot->nodes_created != 0);
+    // The stream was being captured: the launch became a graph node and runs when the graph is launched. Or
+    // the driver refused it, and it never runs.
+    const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
+    if (slot->nodes_created != 0 || (result && *result != CUDA_SUCCESS))
       slot->launches.store(slot->launches.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   }
 }
@@ -246,49 +279,60 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
+    ThreadSlot* slot = this_thread_slot();
+    if (!slot || slot->observing.exchange(true)) return;
     if (LaunchObserver* observer = x_launch_observer.load()) observer->context_ends(data.context);
+    slot->observing.store(false, std::memory_order_release);
   }
 }
 
 // `observing` is set before the observer is looked at and `observe` looks at it after taking the observer
 // away: one of the two sees the other.
-void Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
+bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
                              uint64_t task) noexcept {
+  LaunchObserver* observer = x_launch_observer.load();
+  if (LaunchObserver* earlier = slot.counted_by.load(std::memory_order_relaxed)) {
+    // The launch hung when its session ended, and nobody saw it leave. Of the running session it would be a
+    // launch inside another one: not ours to count.
+    if (earlier == observer) return false;
+    launch_leaves(slot, cbid, call, true);
+  }
+  if (slot.observing.load(std::memory_order_relaxed)) return false;  // CUPTI launches inside a call of ours
   uint32_t path[OpenRegions::kMax];
   const uint32_t depth = live_region_path(slot, task, path);
-  if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth})) return;
+  if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth})) return false;
   slot.observing.store(true);
-  LaunchObserver* observer = x_launch_observer.load();
-  if (observer && observer->wants(call.symbolName)) {
-    slot.counted =
-        observer->entered({call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, false});
-    if (slot.counted) return;
+  observer = x_launch_observer.load();
+  if (observer && observer->wants(call.symbolName) &&
+      observer->entered({call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, false})) {
+    slot.counted_by.store(observer);
+    return true;
   }
   slot.observing.store(false, std::memory_order_release);
+  return false;
 }
 
-void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid,
-                             const CUpti_CallbackData& call) noexcept {
-  slot.counted = false;
-  if (LaunchObserver* observer = x_counting.load())
-    observer->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, slot.nodes_created != 0});
+void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
+                             bool captured) noexcept {
+  slot.counted_by.load()->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, captured});
+  slot.counted_by.store(nullptr);
   slot.observing.store(false, std::memory_order_release);
 }
 
 bool Activity::observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept {
   g_launch_gate.close();
-  x_launch_observer.store(nullptr);
+  const LaunchObserver* before = x_launch_observer.exchange(nullptr);
   set_region_observer(nullptr);
   // Whoever is inside an observer now leaves it soon; a launch that hangs must not hang us.
-  const bool left = wait_for_observers(std::chrono::seconds(2));
+  const bool left = wait_for_observers(std::chrono::seconds(2), before);
   const bool wanted = regions || regions_as_such;
-  if (wanted)
-    for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).open.clear();
+  if (wanted) OpenRegions::forget_all();
   g_open_regions_wanted.store(wanted);
-  x_counting.store(launches);
+  g_exclusion.arm(launches && launches->measures_alone());
+  x_observed.store(launches != nullptr);
   set_region_observer(regions_as_such);
   x_launch_observer.store(launches);
-  if (launches) g_launch_gate.open(launches->looks_at_regions());
+  if (launches && launches->looks_at_launches()) g_launch_gate.open(launches->looks_at_regions());
   return left;
 }
 
@@ -306,9 +350,19 @@ CUcontext Activity::current_context() const noexcept {
   const Api* a = x_api.load(std::memory_order_acquire);
   CUcontext current = nullptr;
   if (a && a->cuCtxGetCurrent && a->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) return current;
+  for (const auto& c : x_contexts) {
+    CUcontext known = c.load(std::memory_order_relaxed);
+    if (known && current) return nullptr;  // one of several would be a guess
+    if (known) current = known;
+  }
+  return current;
+}
+
+std::vector<CUcontext> Activity::contexts() const {
+  std::vector<CUcontext> out;
   for (const auto& c : x_contexts)
-    if (CUcontext known = c.load(std::memory_order_relaxed)) return known;
-  return nullptr;
+    if (CUcontext known = c.load(std::memory_order_relaxed)) out.push_back(known);
+  return out;
 }
 
 void Activity::synchronize_contexts() noexcept {
@@ -334,8 +388,10 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   const Api& a = *x_owner;
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
-  auto missing = [&] { return launches() > decoder.kernels_received() + kernels_lost_in_pool(); };
   synchronize_contexts();
+  // Launches that come later, from other threads, are not waited for: that could go on for ever.
+  const uint64_t wanted = launches();
+  auto missing = [&] { return wanted > decoder.kernels_received() + kernels_lost_in_pool(); };
   // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
   // again.
   uint64_t decoded = decoder.wait_for_buffers(0, 0);

@@ -45,6 +45,8 @@ class Activity {
   void enable();
   void disable() noexcept;
   void detach() noexcept;
+  // In a forked child: CUPTI is the parent's, its callbacks are not heard any more.
+  void leave_to_parent() noexcept { x_attached.store(false); }
 
   // Who is told of launches and regions as they happen; null: nobody. `regions`: launches are told with their
   // regions. False: a thread is still inside an old observer (its launch hangs), which must therefore live
@@ -58,8 +60,10 @@ class Activity {
   // Kernel launches seen since attach, graph launches and captures not counted.
   uint64_t launches() const noexcept;
   uint64_t kernels_lost_in_pool() const noexcept { return x_kernels_lost.load(std::memory_order_relaxed); }
-  // The calling thread's context, else one that work was launched in; null: none yet.
+  // The calling thread's context, else the only one that work was launched in; null: none, or several.
   CUcontext current_context() const noexcept;
+  // Contexts that work was launched in since attach.
+  std::vector<CUcontext> contexts() const;
   bool window_open() const noexcept { return x_enabled.load(std::memory_order_relaxed); }
 
  private:
@@ -70,12 +74,14 @@ class Activity {
   static void CUPTIAPI on_callback(void* user, CUpti_CallbackDomain, CUpti_CallbackId, const void* data);
 
   void on_driver_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
-  void launch_enters(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
+  bool launch_enters(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
                      uint64_t task) noexcept;
-  void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
+  void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
+                     bool captured) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
   void note_context(CUcontext context) noexcept;
   void set_callbacks(bool on);
+  void enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on);
   void set_kinds(bool on, bool throwing);
   void synchronize_contexts() noexcept;
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
@@ -86,7 +92,7 @@ class Activity {
   ActivityOptions x_options;
   CUpti_SubscriberHandle x_subscriber = nullptr;
   std::atomic<LaunchObserver*> x_launch_observer{nullptr};
-  std::atomic<LaunchObserver*> x_counting{nullptr};  // the same, until those inside have left
+  std::atomic<bool> x_observed{false};  // counters are armed: launch callbacks stay on through pauses
   std::atomic<bool> x_attached{false};
   std::atomic<bool> x_enabled{false};
   BufferPool x_pool;

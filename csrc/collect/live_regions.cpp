@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "collect/activity.h"
 #include "collect/regions.h"
@@ -45,28 +46,39 @@ uint32_t live_region_path(const ThreadSlot& slot, uint64_t task, uint32_t* out) 
 
 void set_region_observer(RegionObserver* observer) noexcept { g_region_observer.store(observer); }
 
-bool wait_for_observers(std::chrono::milliseconds patience) noexcept {
+bool wait_for_observers(std::chrono::milliseconds patience, const LaunchObserver* observer) noexcept {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   const timespec pause{0, 50'000};
-  for (uint32_t i = 0; i < thread_slot_count(); ++i)
-    while (thread_slot(i).observing.load()) {
-      if (std::chrono::steady_clock::now() >= deadline) return false;
+  bool all = true;
+  for (uint32_t i = 0; i < thread_slot_count(); ++i) {
+    const ThreadSlot& slot = thread_slot(i);
+    while (slot.observing.load()) {
+      const LaunchObserver* by = slot.counted_by.load();
+      if (by && by != observer) break;
+      if (std::chrono::steady_clock::now() >= deadline) {
+        all = false;
+        break;
+      }
       nanosleep(&pause, nullptr);
     }
-  return true;
+  }
+  return all;
 }
 
 void region_opened(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time) noexcept {
   const uint32_t index = slot.open.depth();
   slot.open.push(name, task);
-  slot.observing.store(true);
-  if (RegionObserver* observer = g_region_observer.load(); observer && index < OpenRegions::kMax) {
+  if (index >= OpenRegions::kMax) return;
+  slot.counted_regions &= (1u << index) - 1;  // what a session before this one left is nobody's
+  if (slot.observing.exchange(true)) return;  // inside an observer: CUPTI called back into us
+  if (RegionObserver* observer = g_region_observer.load()) {
     uint32_t path[OpenRegions::kMax];
     const uint32_t depth = live_region_path(slot, task, path);
     const RegionEvent event{time,
                             slot.tid.load(std::memory_order_relaxed),
                             {path, depth},
-                            Activity::instance().current_context()};
+                            Activity::instance().current_context(),
+                            static_cast<uint32_t>(std::popcount(slot.counted_regions))};
     if (observer->entered(event)) slot.counted_regions |= 1u << index;
   }
   slot.observing.store(false, std::memory_order_release);
@@ -79,10 +91,13 @@ void region_closes(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time)
   // Entries above the one taken out moved down by one.
   const uint32_t below = slot.counted_regions & ((1u << index) - 1);
   slot.counted_regions = below | (slot.counted_regions >> 1 & ~((1u << index) - 1));
-  if (!counted) return;
-  slot.observing.store(true);
+  if (!counted || slot.observing.exchange(true)) return;
   if (RegionObserver* observer = g_region_observer.load())
-    observer->left({time, slot.tid.load(std::memory_order_relaxed), {}, nullptr});
+    observer->left({time,
+                    slot.tid.load(std::memory_order_relaxed),
+                    {},
+                    nullptr,
+                    static_cast<uint32_t>(std::popcount(below))});
   slot.observing.store(false, std::memory_order_release);
 }
 

@@ -16,7 +16,8 @@ uint32_t live_region_path(const ThreadSlot& slot, uint64_t task, uint32_t* out) 
 
 void set_region_observer(RegionObserver* observer) noexcept;
 
-// Until no thread is inside an observer, at most `patience`. False: one still is.
-bool wait_for_observers(std::chrono::milliseconds patience) noexcept;
+// Until no thread is inside an observer, at most `patience`. False: one still is. Launches that hang in
+// another observer than this one are not waited for again.
+bool wait_for_observers(std::chrono::milliseconds patience, const LaunchObserver* observer) noexcept;
 
 }  // namespace cuptiprof

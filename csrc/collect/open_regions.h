@@ -12,12 +12,21 @@
 namespace cuptiprof {
 
 inline std::atomic<bool> g_open_regions_wanted{false};
+inline std::atomic<uint32_t> g_open_regions_epoch{1};
 
 class OpenRegions {
  public:
   static constexpr uint32_t kMax = 32;  // deeper ones are not seen by counters
 
+  // What was open is forgotten on every thread; each notices when it looks next.
+  static void forget_all() noexcept { g_open_regions_epoch.fetch_add(1); }
+
   void push(uint32_t name, uint64_t task) noexcept {
+    const uint32_t epoch = g_open_regions_epoch.load(std::memory_order_relaxed);
+    if (x_epoch.load(std::memory_order_relaxed) != epoch) {
+      x_depth.store(0, std::memory_order_relaxed);
+      x_epoch.store(epoch, std::memory_order_release);
+    }
     const uint32_t n = x_depth.load(std::memory_order_relaxed);
     if (n < kMax) {
       x_entries[n].name.store(name, std::memory_order_relaxed);
@@ -29,6 +38,8 @@ class OpenRegions {
   // Takes out the newest entry of this name, of this task if there is one (tasks interleave on a thread).
   // Returns where it was; kMax: it is not there.
   uint32_t pop(uint32_t name, uint64_t task) noexcept {
+    if (x_epoch.load(std::memory_order_relaxed) != g_open_regions_epoch.load(std::memory_order_relaxed))
+      return kMax;
     const uint32_t n = x_depth.load(std::memory_order_relaxed);
     if (n == 0) return kMax;
     if (n > kMax) {
@@ -56,7 +67,11 @@ class OpenRegions {
   }
 
   void clear() noexcept { x_depth.store(0, std::memory_order_release); }
-  uint32_t depth() const noexcept { return std::min(x_depth.load(std::memory_order_acquire), kMax); }
+  uint32_t depth() const noexcept {
+    if (x_epoch.load(std::memory_order_acquire) != g_open_regions_epoch.load(std::memory_order_relaxed))
+      return 0;
+    return std::min(x_depth.load(std::memory_order_acquire), kMax);
+  }
 
   // Names of the regions open in `task`, outermost first, after those of the thread's outermost code. `out`
   // has room for kMax. Returns how many.
@@ -88,6 +103,7 @@ class OpenRegions {
     std::atomic<uint64_t> task{0};
     std::atomic<uint32_t> name{0};
   };
+  std::atomic<uint32_t> x_epoch{0};  // an older one: nothing is open
   std::atomic<uint32_t> x_depth{0};
   Entry x_entries[kMax];
 };

@@ -50,7 +50,9 @@ ThreadSlot* claim() noexcept {
     slot.ever_entered.store(false, std::memory_order_relaxed);
     slot.is_worker.store(is_worker(), std::memory_order_relaxed);
     slot.open.clear();
-    slot.counted = false;
+    slot.counted_by.store(nullptr);
+    slot.launching.store(nullptr);
+    slot.observing.store(false);
     slot.counted_regions = 0;
     slot.tid.store(own_tid(), std::memory_order_relaxed);
     slot.system_tid.store(static_cast<uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);

@@ -18,6 +18,7 @@ enum class EventKind : uint32_t {
   kCaptured,  // id = correlation ID of a launch that only became a graph node
 };
 
+class LaunchObserver;
 struct RegionMetadata;
 
 struct Event {
@@ -45,9 +46,10 @@ struct ThreadSlot {
   std::atomic<bool> is_worker{false};     // one of torch's autograd threads (by name)
   OpenRegions open;
   // While counters are armed.
-  bool counted = false;                // the running launch is counted: its exit must be told
-  uint32_t counted_regions = 0;        // bit i: entry i of `open` is counted
-  std::atomic<bool> observing{false};  // inside an observer: it must not go away
+  std::atomic<LaunchObserver*> counted_by{nullptr};  // who counts the running launch and is told of its exit
+  std::atomic<const void*> launching{nullptr};       // context of the running launch, where nobody counts it
+  uint32_t counted_regions = 0;                      // bit i: entry i of `open` is counted
+  std::atomic<bool> observing{false};                // inside an observer: it must not go away
 };
 
 inline constexpr uint32_t kRingEvents = 32768;  // 1 MiB a thread, touched as far as used

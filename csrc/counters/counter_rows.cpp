@@ -5,8 +5,8 @@
 
 namespace cuptiprof {
 
-CounterRows::CounterRows(std::vector<uint32_t> group_sizes, size_t bytes)
-    : x_group_sizes(std::move(group_sizes)) {
+CounterRows::CounterRows(std::vector<uint32_t> group_sizes, size_t bytes, bool keep_latest)
+    : x_group_sizes(std::move(group_sizes)), x_keep_latest(keep_latest) {
   const size_t widest =
       x_group_sizes.empty() ? 0 : *std::max_element(x_group_sizes.begin(), x_group_sizes.end());
   x_max_rows = std::max<size_t>(bytes / (sizeof(CounterRow) + widest * sizeof(double)), 16);
@@ -16,13 +16,29 @@ CounterRows::CounterRows(std::vector<uint32_t> group_sizes, size_t bytes)
   if (!x_row_data || !x_value_data) throw std::bad_alloc();
 }
 
-bool CounterRows::add(const CounterRow& row, std::span<const double> values) noexcept {
+size_t CounterRows::add(const CounterRow& row, std::span<const double> values) noexcept {
   const std::lock_guard lock(x_mutex);
-  if (x_rows == x_max_rows || x_values + values.size() > x_max_values) return false;
+  size_t lost = 0;
+  if (x_rows == x_max_rows || x_values + values.size() > x_max_values) {
+    if (!x_keep_latest) return 1;
+    lost = drop_oldest();
+  }
   x_row_data[x_rows++] = row;
   std::copy(values.begin(), values.end(), x_value_data.get() + x_values);
   x_values += values.size();
-  return true;
+  return lost;
+}
+
+// Under the lock. A quarter at a time, so that a row costs little on average.
+size_t CounterRows::drop_oldest() noexcept {
+  const size_t rows = (x_rows + 3) / 4;
+  size_t values = 0;
+  for (size_t i = 0; i < rows; ++i) values += x_group_sizes[x_row_data[i].group];
+  std::move(x_row_data.get() + rows, x_row_data.get() + x_rows, x_row_data.get());
+  std::move(x_value_data.get() + values, x_value_data.get() + x_values, x_value_data.get());
+  x_rows -= rows;
+  x_values -= values;
+  return rows;
 }
 
 CounterRows::Taken CounterRows::take() {

@@ -29,10 +29,10 @@ struct CounterRow {
 class CounterRows {
  public:
   // `group_sizes[g]`: values in a row of group g.
-  CounterRows(std::vector<uint32_t> group_sizes, size_t bytes);
+  CounterRows(std::vector<uint32_t> group_sizes, size_t bytes, bool keep_latest);
 
-  // False: no room; the caller counts it.
-  bool add(const CounterRow& row, std::span<const double> values) noexcept;
+  // How many rows were given up for want of room: this one, or the oldest quarter.
+  [[nodiscard]] size_t add(const CounterRow& row, std::span<const double> values) noexcept;
 
   struct Taken {
     std::vector<CounterRow> rows;
@@ -45,7 +45,10 @@ class CounterRows {
   size_t group_size(uint16_t group) const { return x_group_sizes[group]; }
 
  private:
+  size_t drop_oldest() noexcept;
+
   const std::vector<uint32_t> x_group_sizes;
+  const bool x_keep_latest;
   mutable std::mutex x_mutex;  // guards the rest; no CUPTI call is made under it
   size_t x_max_rows, x_max_values, x_rows = 0, x_values = 0;
   struct Free {

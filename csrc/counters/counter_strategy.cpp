@@ -18,7 +18,7 @@ std::vector<uint32_t> sizes_of(const std::vector<PassGroup>& groups) {
 CounterStrategy::CounterStrategy(std::shared_ptr<const Api> api, CounterOptions options)
     : x_api(std::move(api)),
       x_options(std::move(options)),
-      x_rows(sizes_of(x_options.groups), x_options.row_bytes),
+      x_rows(sizes_of(x_options.groups), x_options.row_bytes, x_options.keep_latest_rows),
       x_selector(x_api, x_options.selector) {}
 
 std::unique_ptr<CounterStrategy> make_strategy(std::shared_ptr<const Api> api, CounterOptions options) {

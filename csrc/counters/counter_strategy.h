@@ -22,7 +22,8 @@ struct CounterOptions {
   std::string chip;
   std::vector<PassGroup> groups;  // replay: one; iterate: of one pass each; sample: one of one pass
   SelectorOptions selector;
-  size_t row_bytes = 32u << 20;  // room for values
+  size_t row_bytes = 0;          // room for values; 0: a quarter of what the session has for tables
+  bool keep_latest_rows = true;  // when it is full, the oldest rows go; else the newest
   uint32_t batch = 256;          // ranges decoded together
   int turn_timeout_ms = 200;     // how long a launch waits for another counted one
   uint16_t levels = 1;           // range: nesting levels measured, when the work is repeated
@@ -30,7 +31,9 @@ struct CounterOptions {
   bool interval_in_cycles = false;
   bool keep_latest = true;  // sample: the hardware buffer is a ring
   uint64_t hardware_buffer = 64u << 20;
-  std::vector<uint32_t> devices{0};  // sample
+  std::vector<uint32_t> devices;                   // sample; empty: those that the process uses
+  bool waits_for_window = false;                   // collection begins with cudaProfilerStart
+  std::vector<CUcontext> (*contexts)() = nullptr;  // in which work was launched; filled in by the session
 };
 
 // What was selected and not measured, by reason.
@@ -38,13 +41,17 @@ struct CounterOptions {
   X(busy, "launches or regions that came while another one was being measured")  \
   X(captured, "launches that were captured into a graph and did not run")        \
   X(failed, "launches, regions or samples that CUPTI refused to measure")        \
+  X(not_run, "selected launches that failed in the driver (not a loss)")         \
+  X(mixed, "launches beside which another thread launched on their context")     \
   X(no_room, "measured ranges for whose values there was no room")               \
   X(dropped, "ranges that CUPTI dropped")                                        \
   X(no_context, "regions in which nothing ran, before there was a CUDA context") \
   X(nested, "regions inside a measured one")                                     \
   X(differing, "passes of repeated work that had other regions than the first")  \
+  X(crossing, "regions of one thread that overlapped without being nested")      \
+  X(overwritten, "samples that the GPU overwrote before they were read")         \
   X(overflows, "times the hardware buffer of samples overflowed")                \
-  X(unfinished, "ranges that were still open when the session stopped")
+  X(unfinished, "ranges that were open when the session stopped, or whose passes did not all run")
 
 struct CounterEvents {
 #define CP_EVENT(name, doc) std::atomic<uint64_t> name{0};
@@ -68,11 +75,16 @@ class CounterStrategy {
   virtual void begin() {}
   virtual void pause() noexcept {}
   virtual void resume() noexcept {}
-  virtual void step() noexcept {}    // a training step ended
-  virtual void finish() noexcept {}  // everything measured is in `rows`; nothing is left switched on
+  virtual void step() noexcept {}  // a training step ended
+  // Everything measured is in `rows`, and nothing is left switched on. False: a launch hangs inside CUPTI, so
+  // something is; may be called again.
+  virtual bool finish() noexcept { return true; }
   // The work is run again for the next pass. False: all passes are done.
   virtual bool next_pass() { return false; }
-  virtual void complete() noexcept {}  // what was measured so far is in `rows`; goes on
+  virtual void abandon_passes() noexcept {}  // the repeated work failed: what was measured of it is forgotten
+  virtual void complete() noexcept {}        // what was measured so far is in `rows`; goes on
+  virtual void kept() noexcept {}            // those rows were taken,
+  virtual void discarded() noexcept {}       // or thrown away: the steps since the last ones taken come again
 
   virtual LaunchObserver* launch_observer() noexcept { return nullptr; }
   virtual RegionObserver* region_observer() noexcept { return nullptr; }

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/clock.h"
+#include "cupti/exclusion.h"
+#include "store/losses.h"
 
 namespace cuptiprof {
 namespace {
 
-constexpr size_t kMaxContexts = 64;
+constexpr size_t kMaxContexts = 64;  // at a time
+constexpr uint32_t kMaxBreakdowns = 3;
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
 
 }  // namespace
@@ -32,12 +36,28 @@ bool KernelCounters::is_capturing(CUstream stream) const noexcept {
 }
 
 KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32_t uid) noexcept {
-  for (PerContext& c : x_contexts)
-    if (c.context == context && c.uid == uid) return c.refused ? nullptr : &c;
-  if (x_contexts.size() == kMaxContexts) return nullptr;
-  PerContext c;
+  PerContext* place = nullptr;
+  for (PerContext& c : x_contexts) {
+    if (c.context == context && c.uid == uid) {
+      if (c.refused) return nullptr;
+      if (c.batch || c.replay) return &c;
+      place = &c;  // its profiler broke down
+      break;
+    }
+    if (!c.context) place = &c;  // of a context that ended
+  }
+  if (!place) {
+    if (x_contexts.size() == kMaxContexts) {
+      x_events.fail(CUPTI_ERROR_MAX_LIMIT_REACHED, "cuptiRangeProfilerEnable", 0);
+      return nullptr;
+    }
+    place = &x_contexts.emplace_back();
+  }
+  PerContext& c = *place;
+  if (c.context != context || c.uid != uid) c = {};
   c.context = context;
   c.uid = uid;
+  c.replayed = 0;
   CUptiResult rc = CUPTI_SUCCESS;
   auto profiler = RangeProfiler::enable(*x_api, context, &rc);
   if (!profiler) {
@@ -52,8 +72,16 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
   } else {
     c.replay = std::move(profiler);
   }
-  x_contexts.push_back(std::move(c));
-  return x_contexts.back().refused ? nullptr : &x_contexts.back();
+  return c.refused ? nullptr : &c;
+}
+
+// A profiler that does not obey could go on replaying every launch: it is taken off the context, and the next
+// selected launch makes a new one, a few times.
+void KernelCounters::break_down(PerContext& c) noexcept {
+  if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+  c.batch.reset();
+  c.replay.reset();
+  if (++c.breakdowns == kMaxBreakdowns) c.refused = CUPTI_ERROR_UNKNOWN;
 }
 
 // With steps, every launch of a step is measured in the step's group. Without, each kernel takes the group it
@@ -79,58 +107,86 @@ uint16_t KernelCounters::group_for(const SelectedLaunch& s) noexcept try {
 }
 
 bool KernelCounters::begin_replay(PerContext& c) noexcept {
-  if (!c.replay->config() || c.replayed == x_options.batch) {
+  CUptiResult rc = CUPTI_SUCCESS;
+  const char* call = "cuptiRangeProfilerSetConfig";
+  if (!c.replay->config() || c.replayed >= x_options.batch) {
     c.replayed = 0;
-    if (const CUptiResult rc =
-            c.replay->configure(x_configs.front(), RangeMode::kKernelReplay, x_options.batch);
-        rc != CUPTI_SUCCESS) {
-      x_events.fail(rc, "cuptiRangeProfilerSetConfig");
-      return false;
-    }
+    rc = c.replay->configure(x_configs.front(), RangeMode::kKernelReplay, x_options.batch);
   }
-  const CUptiResult rc = c.replay->start();
-  if (rc != CUPTI_SUCCESS) x_events.fail(rc, "cuptiRangeProfilerStart");
-  return rc == CUPTI_SUCCESS;
+  if (rc == CUPTI_SUCCESS) {
+    call = "cuptiRangeProfilerStart";
+    rc = c.replay->start();
+  }
+  if (rc == CUPTI_SUCCESS) return true;
+  x_events.fail(rc, call);
+  break_down(c);
+  return false;
 }
 
 // Decoded launch by launch: an image of automatic ranges holds no kernel names, so the newest range is this
-// launch's only as long as nothing else was added.
-void KernelCounters::end_replay(PerContext& c, bool captured) noexcept try {
-  if (const CUptiResult rc = c.replay->stop(); rc != CUPTI_SUCCESS)
-    return x_events.fail(rc, "cuptiRangeProfilerStop");
-  size_t dropped = 0;
-  if (const CUptiResult rc = c.replay->decode(&dropped); rc != CUPTI_SUCCESS)
-    return x_events.fail(rc, "cuptiRangeProfilerDecodeData");
-  const size_t ranges = c.replay->ranges();
-  if (captured || ranges == c.replayed) {
-    (captured ? x_events.captured : x_events.dropped).fetch_add(1);
-    return;
+// launch's only when nothing else was added and nothing dropped.
+void KernelCounters::end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept try {
+  if (stopped != CUPTI_SUCCESS) {
+    x_events.fail(stopped, "cuptiRangeProfilerStop");
+    return break_down(c);
   }
+  size_t dropped = 0;
+  if (const CUptiResult rc = c.replay->decode(&dropped); rc != CUPTI_SUCCESS) {
+    c.replay->forget();
+    return x_events.fail(rc, "cuptiRangeProfilerDecodeData");
+  }
+  const size_t ranges = c.replay->ranges(), fresh = ranges - std::min(c.replayed, ranges);
   c.replayed = ranges;
+  if (outcome == Outcome::kRan && fresh == 0) return count(x_events.dropped);
+  if (outcome == Outcome::kRan && (fresh > 1 || dropped > 0)) outcome = Outcome::kMixed;
+  if (!is_valid(outcome)) return;
   x_values.assign(x_configs.front().names.size(), std::nan(""));
   x_host.evaluate(c.replay->image(), ranges - 1, x_configs.front().names, x_values);
-  if (!x_rows.add(c.row, x_values)) x_events.no_room.fetch_add(1);
+  x_events.no_room.fetch_add(x_rows.add(c.row, x_values));
 } catch (...) {
   x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
+}
+
+// False: the launch has no values, and that is counted.
+bool KernelCounters::is_valid(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::kRan:
+      return true;
+    case Outcome::kCaptured:
+      count(x_events.captured);
+      break;
+    case Outcome::kFailed:
+      count(x_events.not_run);
+      break;
+    case Outcome::kMixed:
+      count(x_events.mixed);
+      break;
+  }
+  return false;
 }
 
 bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
   const auto selected = x_selector.select(launch);
   if (!selected) return false;
   if (is_capturing(selected->params.stream)) {
-    x_events.captured.fetch_add(1);
+    count(x_events.captured);
     return false;
   }
-  if (!x_turn.take(std::chrono::milliseconds(x_options.turn_timeout_ms))) {
-    x_events.busy.fetch_add(1);
+  const std::chrono::milliseconds patience(x_options.turn_timeout_ms);
+  if (!x_turn.take(patience)) {
+    count(x_events.busy);
     return false;
   }
-  PerContext* c = context_of(launch.call.context, launch.call.contextUid);
-  if (!c) {
-    x_events.failed.fetch_add(1);
+  auto refuse = [&](std::atomic<uint64_t>* reason) {
+    if (reason) count(*reason);
     x_turn.give_back();
     return false;
-  }
+  };
+  // pause() waits for the turn after it switched off: whoever had not taken it by then must not begin.
+  if (!x_on.load()) return refuse(&x_events.busy);
+  PerContext* c = context_of(launch.call.context, launch.call.contextUid);
+  if (!c) return refuse(&x_events.failed);
+  if (!g_exclusion.take(launch.call.context, patience)) return refuse(&x_events.busy);
   CounterRow& row = c->row;
   row = {};
   row.name = selected->name;
@@ -153,8 +209,9 @@ bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
     ok = begin_replay(*c);
   }
   if (!ok) {
-    x_turn.give_back();
-    return false;
+    g_exclusion.give_back();
+    if (c->batch && c->batch->is_broken()) break_down(*c);
+    return refuse(nullptr);
   }
   x_current = c;
   return true;
@@ -163,18 +220,23 @@ bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
 void KernelCounters::left(const LaunchEvent& launch) noexcept {
   PerContext& c = *x_current;
   const int64_t end = now_ns();
+  const auto* result = static_cast<const CUresult*>(launch.call.functionReturnValue);
+  Outcome outcome = launch.captured                     ? Outcome::kCaptured
+                    : result && *result != CUDA_SUCCESS ? Outcome::kFailed
+                                                        : Outcome::kRan;
+  // Others may launch as soon as nothing is counted any more, no earlier.
+  const CUptiResult stopped = x_direct ? c.batch->pop(x_events) : c.replay->stop();
+  if (!g_exclusion.give_back() && outcome == Outcome::kRan) outcome = Outcome::kMixed;
   if (x_direct) {
-    const auto* result = static_cast<const CUresult*>(launch.call.functionReturnValue);
-    const bool ran = !launch.captured && (!result || *result == CUDA_SUCCESS);
-    c.batch->close(end, ran, x_events);
-    if (launch.captured) x_events.captured.fetch_add(1);
+    c.batch->close(end, stopped == CUPTI_SUCCESS && is_valid(outcome), x_events);
     if (c.batch->full())
       c.batch->finish(x_host, x_rows, x_events);
     else if (x_selective)
       c.batch->hold(x_events);
+    if (c.batch->is_broken()) break_down(c);
   } else {
     c.row.end = end;
-    end_replay(c, launch.captured);
+    end_replay(c, outcome, stopped);
   }
   x_turn.give_back();
 }
@@ -185,17 +247,23 @@ void KernelCounters::finish_batches() noexcept {
 }
 
 void KernelCounters::step() noexcept {
-  if (!x_turn.take(kControlPatience)) return;
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn) return;
   if (x_configs.size() > 1) finish_batches();
   x_by_step = true;
   x_group = static_cast<uint16_t>((x_group + 1) % x_configs.size());
-  x_turn.give_back();
 }
 
 void KernelCounters::complete() noexcept {
-  if (!x_turn.take(kControlPatience)) return;
-  finish_batches();
-  x_turn.give_back();
+  if (const HeldTurn turn(x_turn, kControlPatience); turn) finish_batches();
+}
+
+void KernelCounters::kept() noexcept {
+  if (const HeldTurn turn(x_turn, kControlPatience); turn) x_kept_group = x_group;
+}
+
+void KernelCounters::discarded() noexcept {
+  if (const HeldTurn turn(x_turn, kControlPatience); turn) x_group = x_kept_group;
 }
 
 void KernelCounters::pause() noexcept {
@@ -203,29 +271,27 @@ void KernelCounters::pause() noexcept {
   complete();
 }
 
-void KernelCounters::finish() noexcept {
+bool KernelCounters::finish() noexcept {
   x_on.store(false);
-  if (!x_turn.take(kControlPatience)) {
-    // A launch hangs inside CUPTI: its profiler cannot be taken away from under it.
-    x_events.unfinished.fetch_add(1);
-    return;
+  // When a launch hangs inside CUPTI its profiler cannot be taken away from under it.
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn) {
+    if (!std::exchange(x_hangs, true)) count(x_events.unfinished);
+    return false;
   }
   finish_batches();
   x_contexts.clear();
-  x_turn.give_back();
+  return true;
 }
 
 void KernelCounters::context_ends(CUcontext context) noexcept {
-  if (!x_turn.take(kControlPatience)) return;
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn) return;
   for (PerContext& c : x_contexts) {
     if (c.context != context) continue;
     if (c.batch) c.batch->finish(x_host, x_rows, x_events);
-    c.batch.reset();
-    c.replay.reset();
-    c.context = nullptr;
-    c.refused = CUPTI_ERROR_INVALID_CONTEXT;
+    c = {};
   }
-  x_turn.give_back();
 }
 
 }  // namespace cuptiprof

@@ -23,9 +23,12 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   void pause() noexcept override;
   void resume() noexcept override { x_on.store(true); }
   void step() noexcept override;
-  void finish() noexcept override;
+  bool finish() noexcept override;
   void complete() noexcept override;
+  void kept() noexcept override;
+  void discarded() noexcept override;
   LaunchObserver* launch_observer() noexcept override { return this; }
+  bool measures_alone() const noexcept override { return true; }
 
   bool wants(const char* symbol) noexcept override {
     return x_on.load(std::memory_order_relaxed) && x_selector.wants(symbol);
@@ -46,8 +49,9 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
     std::unique_ptr<RangeProfiler> replay;  // of replay with several passes
     std::unique_ptr<RangeBatch> batch;      // of everything else
     size_t replayed = 0;                    // ranges in the image
-    CounterRow row;                         // of the running launch
-    int refused = 0;                        // CUPTI's code when it refused this context
+    uint32_t breakdowns = 0;
+    CounterRow row;   // of the running launch
+    int refused = 0;  // CUPTI's code when it refused this context
   };
   using KernelKey = std::array<uint64_t, 3>;
   struct KeyHash {
@@ -58,8 +62,11 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
 
   PerContext* context_of(CUcontext context, uint32_t uid) noexcept;
   uint16_t group_for(const SelectedLaunch& launch) noexcept;
+  enum class Outcome { kRan, kCaptured, kFailed, kMixed };
+  bool is_valid(Outcome outcome) noexcept;
+  void break_down(PerContext& c) noexcept;
   bool begin_replay(PerContext& c) noexcept;
-  void end_replay(PerContext& c, bool captured) noexcept;
+  void end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept;
   void finish_batches() noexcept;
   bool is_capturing(CUstream stream) const noexcept;
 
@@ -71,7 +78,9 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   Turn x_turn;  // guards what follows
   std::vector<PerContext> x_contexts;
   PerContext* x_current = nullptr;
-  uint16_t x_group = 0;                                                  // of the running step
+  uint16_t x_group = 0;       // of the running step
+  uint16_t x_kept_group = 0;  // of the first step whose values are not taken yet
+  bool x_hangs = false;
   bool x_by_step = false;                                                // step() was called
   std::unordered_map<KernelKey, std::vector<uint32_t>, KeyHash> x_seen;  // occurrences measured, by group
   std::vector<double> x_values;

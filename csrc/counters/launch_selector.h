@@ -50,6 +50,8 @@ class LaunchSelector {
   // Distinct names judged, and how many of them communicate between GPUs and were left out for that.
   [[nodiscard]] uint64_t names_judged() const noexcept { return x_judged.load(); }
   [[nodiscard]] uint64_t communicating_left_out() const noexcept { return x_left_out.load(); }
+  // A region that was selected.
+  void count_selected() noexcept { x_selected.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] uint64_t selected() const noexcept { return x_selected.load(); }
 
  private:

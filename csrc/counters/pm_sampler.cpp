@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -13,13 +14,15 @@ namespace {
 
 constexpr uint32_t kImageSamples = 4096;
 constexpr auto kDecodeEvery = std::chrono::milliseconds(5);
+constexpr uint32_t kMaxFailures = 3;
 
 }  // namespace
 
 PmSampler::PmSampler(std::shared_ptr<const Api> api, CounterOptions options)
     : CounterStrategy(std::move(api), std::move(options)),
       x_host(x_api, x_options.chip, ProfilerType::kSampling),
-      x_config(x_options.groups.front()) {
+      x_config(x_options.groups.front()),
+      x_window(!x_options.waits_for_window) {
   if (!x_api->cuptiPmSamplingEnable)
     throw Error(ErrorKind::kMetric, "sampling needs libcupti of CUDA 12.6 or newer",
                 "pip install 'nvidia-cuda-cupti==13.0.*', or use another strategy");
@@ -79,7 +82,28 @@ bool PmSampler::start(Device& d) noexcept {
     return false;
   }
   d.started = d.drop_first = true;
+  d.last_end = 0;
   return true;
+}
+
+void PmSampler::close(Device& d) noexcept {
+  stop(d);
+  if (!d.object) return;
+  CUpti_PmSampling_Disable_Params p{};
+  p.structSize = CUpti_PmSampling_Disable_Params_STRUCT_SIZE;
+  p.pPmSamplingObject = d.object;
+  x_api->cuptiPmSamplingDisable(&p);
+  d.object = nullptr;
+}
+
+// Without reading what is left.
+void PmSampler::halt(Device& d) noexcept {
+  CUpti_PmSampling_Stop_Params p{};
+  p.structSize = CUpti_PmSampling_Stop_Params_STRUCT_SIZE;
+  p.pPmSamplingObject = d.object;
+  x_api->cuptiPmSamplingStop(&p);
+  d.started = false;
+  d.given_up = true;
 }
 
 void PmSampler::stop(Device& d) noexcept {
@@ -93,42 +117,88 @@ void PmSampler::stop(Device& d) noexcept {
   drain(d);
 }
 
-void PmSampler::begin() {
-  const std::lock_guard lock(x_mutex);
+void PmSampler::add(uint32_t ordinal) {
+  Device& d = x_devices.emplace_back();
+  d.ordinal = ordinal;
   try {
     // The samples' clock is CUPTI's; records were put on the run clock. Two readings around one of the other.
     uint64_t theirs = 0;
     const int64_t before = now_ns();
     check(*x_api, x_api->cuptiGetTimestamp(&theirs), "cuptiGetTimestamp");
-    const int64_t offset = (before + now_ns()) / 2 - static_cast<int64_t>(theirs);
-    for (const uint32_t ordinal : x_options.devices) {
-      Device& d = x_devices.emplace_back();
-      d.ordinal = ordinal;
-      d.to_run_clock = x_api->simulated ? 0 : offset;
-      open(d);
-      if (!start(d))
-        check(*x_api, static_cast<CUptiResult>(x_events.error.load()), "cuptiPmSamplingStart",
-              "device " + std::to_string(ordinal));
-    }
+    if (!x_api->simulated) d.to_run_clock = (before + now_ns()) / 2 - static_cast<int64_t>(theirs);
+    if (const std::string chip = chip_name(*x_api, ordinal); chip != x_options.chip)
+      throw Error(ErrorKind::kMetric,
+                  "device " + std::to_string(ordinal) + " is a " + chip + ", not a " + x_options.chip,
+                  "one session samples devices of one chip");
+    open(d);
+    if (!start(d))
+      check(*x_api, static_cast<CUptiResult>(x_events.error.load()), "cuptiPmSamplingStart",
+            "device " + std::to_string(ordinal));
   } catch (...) {
-    for (Device& d : x_devices) {
-      stop(d);
-      if (!d.object) continue;
-      CUpti_PmSampling_Disable_Params p{};
-      p.structSize = CUpti_PmSampling_Disable_Params_STRUCT_SIZE;
-      p.pPmSamplingObject = d.object;
-      x_api->cuptiPmSamplingDisable(&p);
-    }
+    close(d);
+    d.given_up = true;
+    throw;
+  }
+}
+
+// Devices in which contexts of the process launched work; the one that is current, or the first, before any
+// has.
+std::vector<uint32_t> PmSampler::devices_in_use() const {
+  std::vector<uint32_t> out = x_options.devices;
+  if (!out.empty() || !x_options.contexts || !x_api->cuptiGetDeviceId) return out;
+  for (CUcontext context : x_options.contexts()) {
+    uint32_t ordinal = 0;
+    if (x_api->cuptiGetDeviceId(context, &ordinal) != CUPTI_SUCCESS) continue;
+    if (std::find(out.begin(), out.end(), ordinal) == out.end()) out.push_back(ordinal);
+  }
+  return out;
+}
+
+void PmSampler::begin() {
+  const std::lock_guard lock(x_mutex);
+  try {
+    std::vector<uint32_t> devices = devices_in_use();
+    if (CUcontext current = nullptr; devices.empty() && x_api->cuCtxGetCurrent && x_api->cuptiGetDeviceId &&
+                                     x_api->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current)
+      if (uint32_t ordinal = 0; x_api->cuptiGetDeviceId(current, &ordinal) == CUPTI_SUCCESS)
+        devices.push_back(ordinal);
+    if (devices.empty()) devices.push_back(0);
+    for (const uint32_t ordinal : devices) add(ordinal);
+  } catch (...) {
+    for (Device& d : x_devices) close(d);
     x_devices.clear();
     throw;
   }
   x_thread = std::thread([this] { run(); });
 }
 
+// A device that the process began to use after the session started is sampled from then on.
+void PmSampler::look_for_devices() noexcept try {
+  for (const uint32_t ordinal : devices_in_use())
+    if (std::none_of(x_devices.begin(), x_devices.end(),
+                     [&](const Device& d) { return d.ordinal == ordinal; }))
+      add(ordinal);
+} catch (const Error&) {
+  x_events.fail(CUPTI_ERROR_NOT_SUPPORTED, "cuptiPmSamplingEnable", 0);
+} catch (...) {
+  x_events.fail(CUPTI_ERROR_OUT_OF_MEMORY, "cuptiPmSamplingEnable", 0);
+}
+
+void PmSampler::apply() noexcept {
+  const bool wanted = x_on && x_window.load();
+  for (Device& d : x_devices) {
+    if (d.started && !wanted) stop(d);
+    if (!d.started && wanted && d.object && !d.given_up) start(d);
+  }
+}
+
 void PmSampler::run() {
   std::unique_lock lock(x_mutex);
   while (!x_stopping) {
     x_wake.wait_for(lock, kDecodeEvery);
+    if (x_stopping) break;
+    apply();
+    if (x_on && x_window.load()) look_for_devices();
     for (Device& d : x_devices)
       if (d.started) drain(d);
   }
@@ -140,7 +210,7 @@ void PmSampler::drain(Device& d) noexcept {
 }
 
 // True: the image was full, there may be more.
-bool PmSampler::decode(Device& d) noexcept try {
+bool PmSampler::decode(Device& d) noexcept {
   CUpti_PmSampling_DecodeData_Params p{};
   p.structSize = CUpti_PmSampling_DecodeData_Params_STRUCT_SIZE;
   p.pPmSamplingObject = d.object;
@@ -160,6 +230,7 @@ bool PmSampler::decode(Device& d) noexcept try {
     }
   } else if (rc != CUPTI_SUCCESS) {
     x_events.fail(rc, "cuptiPmSamplingDecodeData");
+    if (++d.failures >= kMaxFailures) halt(d);
     return false;
   }
   CUpti_PmSampling_GetCounterDataInfo_Params info{};
@@ -171,16 +242,9 @@ bool PmSampler::decode(Device& d) noexcept try {
   for (size_t i = 0; i < info.numCompletedSamples; ++i) add_sample(d, i);
   if (clear_image(d) != CUPTI_SUCCESS) return false;
   return p.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
-} catch (...) {
-  x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
-  return false;
 }
 
-void PmSampler::add_sample(Device& d, size_t index) noexcept {
-  if (d.drop_first) {
-    d.drop_first = false;
-    return;
-  }
+void PmSampler::add_sample(Device& d, size_t index) noexcept try {
   CUpti_PmSampling_CounterData_GetSampleInfo_Params p{};
   p.structSize = CUpti_PmSampling_CounterData_GetSampleInfo_Params_STRUCT_SIZE;
   p.pPmSamplingObject = d.object;
@@ -193,22 +257,30 @@ void PmSampler::add_sample(Device& d, size_t index) noexcept {
   row.kind = RangeKind::kSample;
   row.start = static_cast<int64_t>(p.startTimestamp) + d.to_run_clock;
   row.end = static_cast<int64_t>(p.endTimestamp) + d.to_run_clock;
+  // Samples follow each other: a gap is what the ring overwrote before it was read.
+  if (const int64_t length = row.end - row.start; d.last_end != 0 && length > 0 && row.start > d.last_end)
+    x_events.overwritten.fetch_add(static_cast<uint64_t>((row.start - d.last_end + length / 2) / length));
+  d.last_end = row.end;
+  if (std::exchange(d.drop_first, false)) return;
   row.device = d.ordinal;
   row.passes = 1;
   x_values.assign(x_config.names.size(), std::nan(""));
   x_host.evaluate(d.image, index, x_config.names, x_values);
-  if (!x_rows.add(row, x_values)) x_events.no_room.fetch_add(1);
+  x_events.no_room.fetch_add(x_rows.add(row, x_values));
+} catch (...) {
+  x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
 }
 
 void PmSampler::pause() noexcept {
   const std::lock_guard lock(x_mutex);
-  for (Device& d : x_devices) stop(d);
+  x_on = false;
+  apply();
 }
 
 void PmSampler::resume() noexcept {
   const std::lock_guard lock(x_mutex);
-  for (Device& d : x_devices)
-    if (!d.started) start(d);
+  x_on = true;
+  apply();
 }
 
 void PmSampler::complete() noexcept {
@@ -217,7 +289,7 @@ void PmSampler::complete() noexcept {
     if (d.started) drain(d);
 }
 
-void PmSampler::finish() noexcept {
+bool PmSampler::finish() noexcept {
   {
     const std::lock_guard lock(x_mutex);
     x_stopping = true;
@@ -225,15 +297,9 @@ void PmSampler::finish() noexcept {
   x_wake.notify_all();
   if (x_thread.joinable()) x_thread.join();
   const std::lock_guard lock(x_mutex);
-  for (Device& d : x_devices) {
-    stop(d);
-    if (!d.object) continue;
-    CUpti_PmSampling_Disable_Params p{};
-    p.structSize = CUpti_PmSampling_Disable_Params_STRUCT_SIZE;
-    p.pPmSamplingObject = d.object;
-    x_api->cuptiPmSamplingDisable(&p);
-  }
+  for (Device& d : x_devices) close(d);
   x_devices.clear();
+  return true;
 }
 
 }  // namespace cuptiprof

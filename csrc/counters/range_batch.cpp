@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace cuptiprof {
 
@@ -20,27 +21,29 @@ bool RangeBatch::prepare(const RangeConfig& config, uint16_t group, uint16_t lev
     if (const CUptiResult rc = x_profiler->configure(config, RangeMode::kUserRange, x_capacity, levels);
         rc != CUPTI_SUCCESS) {
       events.fail(rc, "cuptiRangeProfilerSetConfig");
+      x_broken = true;
       return false;
     }
     x_group = group;
-    x_first_pass = true;
+    x_pass = 1;
     x_index = 0;
   }
   if (x_profiler->started()) return true;
   const CUptiResult rc = x_profiler->start();
-  if (rc != CUPTI_SUCCESS) events.fail(rc, "cuptiRangeProfilerStart");
-  return rc == CUPTI_SUCCESS;
+  if (rc == CUPTI_SUCCESS) return true;
+  events.fail(rc, "cuptiRangeProfilerStart");
+  x_broken = true;
+  return false;
 }
 
 bool RangeBatch::open(const CounterRow& row, CounterEvents& events) noexcept {
-  if (x_open.size() == x_open.capacity()) return false;
-  if (!x_first_pass) {
+  if (x_pass > 1) {
     // Later passes must bring the same ranges in the same order: names tie them together.
     if (x_index >= x_pending.size() || x_pending[x_index].row.name != row.name) {
       events.differing.fetch_add(1);
       return false;
     }
-  } else if (full()) {
+  } else if (full() || x_open.size() == x_open.capacity()) {
     events.no_room.fetch_add(1);
     return false;
   }
@@ -48,12 +51,13 @@ bool RangeBatch::open(const CounterRow& row, CounterEvents& events) noexcept {
   std::to_chars(name, name + sizeof name - 1, x_index);
   if (const CUptiResult rc = x_profiler->push(name); rc != CUPTI_SUCCESS) {
     events.fail(rc, "cuptiRangeProfilerPushRange");
+    x_broken = true;
     return false;
   }
-  if (x_first_pass) {
+  if (x_pass == 1) {
     x_pending.push_back({row});
     x_pending.back().row.group = x_group;
-    x_pending.back().row.sequence = x_index;
+    x_pending.back().row.sequence += x_index;
   }
   x_open.push_back(x_index++);
   return true;
@@ -63,80 +67,117 @@ void RangeBatch::close(int64_t end, bool keep, CounterEvents& events) noexcept {
   if (x_open.empty()) return;
   Pending& p = x_pending[x_open.back()];
   x_open.pop_back();
-  p.is_open = false;
-  if (x_first_pass) {
-    p.row.end = end;
-    p.keep = keep;
-  }
-  if (const CUptiResult rc = x_profiler->pop(); rc != CUPTI_SUCCESS) {
-    events.fail(rc, "cuptiRangeProfilerPopRange");
+  if (x_pass == 1) p.row.end = end;
+  p.keep = p.keep && keep;
+  ++p.passes;
+  const bool popped = std::exchange(x_popped, false);
+  if (!popped && x_profiler->pop() != CUPTI_SUCCESS) {
+    // Whoever gave it up has counted it.
+    if (p.keep) events.fail(CUPTI_ERROR_INVALID_OPERATION, "cuptiRangeProfilerPopRange");
     p.keep = false;
+    x_broken = true;
   }
+}
+
+CUptiResult RangeBatch::pop(CounterEvents& events) noexcept {
+  const CUptiResult rc = x_profiler->pop();
+  x_popped = true;
+  if (rc == CUPTI_SUCCESS) return rc;
+  events.fail(rc, "cuptiRangeProfilerPopRange");
+  x_broken = true;
+  return rc;
+}
+
+bool RangeBatch::stop(CounterEvents& events) noexcept {
+  if (!x_profiler->started()) return true;
+  const CUptiResult rc = x_profiler->stop(&x_all_passes);
+  if (rc == CUPTI_SUCCESS) return true;
+  events.fail(rc, "cuptiRangeProfilerStop", 0);
+  x_broken = true;
+  return false;
 }
 
 bool RangeBatch::next_pass(CounterEvents& events) noexcept {
   if (!x_profiler->started()) return false;
-  if (!x_first_pass && x_index != x_pending.size()) events.differing.fetch_add(1);
-  bool all = true;
-  if (const CUptiResult rc = x_profiler->stop(&all); rc != CUPTI_SUCCESS) {
-    events.fail(rc, "cuptiRangeProfilerStop", x_pending.size());
-    return false;
-  }
-  if (all || x_pending.empty()) return false;
-  x_first_pass = false;
+  if (x_pass > 1 && x_index != x_pending.size()) events.differing.fetch_add(1);
+  if (!stop(events) || x_all_passes || x_pending.empty()) return false;
+  ++x_pass;
   x_index = 0;
   const CUptiResult rc = x_profiler->start();
-  if (rc != CUPTI_SUCCESS) events.fail(rc, "cuptiRangeProfilerStart", x_pending.size());
-  return rc == CUPTI_SUCCESS;
+  if (rc == CUPTI_SUCCESS) return true;
+  events.fail(rc, "cuptiRangeProfilerStart", 0);
+  x_broken = true;
+  return false;
 }
 
 void RangeBatch::hold(CounterEvents& events) noexcept {
-  if (!x_profiler->started() || !x_open.empty()) return;
-  if (const CUptiResult rc = x_profiler->stop(); rc != CUPTI_SUCCESS)
-    events.fail(rc, "cuptiRangeProfilerStop", 0);
+  if (x_open.empty()) stop(events);
 }
 
+void RangeBatch::abandon(CounterEvents& events) noexcept {
+  while (!x_open.empty()) close(0, false, events);
+  stop(events);
+  events.unfinished.fetch_add(x_pending.size());
+  start_anew();
+}
+
+void RangeBatch::start_anew() noexcept {
+  x_pending.clear();
+  x_index = 0;
+  x_pass = 1;
+  // A finished image is not written to again: the next range begins a new one.
+  x_profiler->forget();
+}
+
+// How a pending range ended: every one becomes a row or is counted.
 void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents& events) noexcept try {
   while (!x_open.empty()) {
     events.unfinished.fetch_add(1);
     close(0, false, events);
   }
-  if (x_profiler->started()) {
-    if (const CUptiResult rc = x_profiler->stop(); rc != CUPTI_SUCCESS)
-      events.fail(rc, "cuptiRangeProfilerStop", 0);
-  }
+  const bool stopped = stop(events);
   const RangeConfig* config = x_profiler->config();
-  size_t dropped = 0, found = 0;
-  if (config && !x_pending.empty()) {
-    if (const CUptiResult rc = x_profiler->decode(&dropped); rc != CUPTI_SUCCESS)
-      events.fail(rc, "cuptiRangeProfilerDecodeData", x_pending.size());
-    else
-      for (size_t i = 0, n = x_profiler->ranges(); i < n; ++i) {
-        // "3", or "0/3" of a nested one.
-        const std::string name = x_profiler->range_name(i);
-        const size_t slash = name.rfind('/');
-        const char* begin = name.c_str() + (slash == std::string::npos ? 0 : slash + 1);
-        uint32_t index = 0;
-        const auto parsed = std::from_chars(begin, name.c_str() + name.size(), index);
-        if (parsed.ec != std::errc{} || index >= x_pending.size()) continue;
-        ++found;
-        const Pending& p = x_pending[index];
-        if (!p.keep) continue;
-        x_values.assign(config->names.size(), std::nan(""));
-        host.evaluate(x_profiler->image(), i, config->names, x_values);
-        if (!rows.add(p.row, x_values)) events.no_room.fetch_add(1);
-      }
-    if (found < x_pending.size()) events.dropped.fetch_add(std::max(dropped, x_pending.size() - found));
+  if (!config || x_pending.empty()) return start_anew();
+  const CUptiResult decoded = stopped ? x_profiler->decode(nullptr) : CUPTI_ERROR_INVALID_OPERATION;
+  if (decoded != CUPTI_SUCCESS) {
+    events.fail(decoded, "cuptiRangeProfilerDecodeData", count_kept());
+    x_broken = true;
+    return start_anew();
   }
-  x_pending.clear();
-  x_index = 0;
-  x_first_pass = true;
-  // A finished image is not written to again: the next range begins a new one.
-  if (config) x_profiler->forget();
+  for (size_t i = 0, n = x_profiler->ranges(); i < n; ++i) {
+    // "3", or "0/3" of a nested one.
+    const std::string name = x_profiler->range_name(i);
+    const size_t slash = name.rfind('/');
+    const char* begin = name.c_str() + (slash == std::string::npos ? 0 : slash + 1);
+    uint32_t index = 0;
+    const auto parsed = std::from_chars(begin, name.c_str() + name.size(), index);
+    if (parsed.ec != std::errc{} || index >= x_pending.size()) continue;
+    Pending& p = x_pending[index];
+    if (!p.keep) continue;
+    p.keep = false;
+    if (!x_all_passes || p.passes != x_pass) {
+      events.unfinished.fetch_add(1);
+      continue;
+    }
+    x_values.assign(config->names.size(), std::nan(""));
+    try {
+      host.evaluate(x_profiler->image(), i, config->names, x_values);
+    } catch (...) {
+      events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
+      continue;
+    }
+    events.no_room.fetch_add(rows.add(p.row, x_values));
+  }
+  events.dropped.fetch_add(count_kept());
+  start_anew();
 } catch (...) {
-  events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues", x_pending.size());
-  x_pending.clear();
-  x_profiler->forget();
+  events.fail(CUPTI_ERROR_OUT_OF_MEMORY, "cuptiRangeProfilerDecodeData", count_kept());
+  start_anew();
+}
+
+size_t RangeBatch::count_kept() const noexcept {
+  return static_cast<size_t>(
+      std::count_if(x_pending.begin(), x_pending.end(), [](const Pending& p) { return p.keep; }));
 }
 
 }  // namespace cuptiprof

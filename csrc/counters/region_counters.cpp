@@ -1,14 +1,20 @@
 #include "counters/region_counters.h"
 
 #include "base/error.h"
+#include "store/losses.h"
 
 namespace cuptiprof {
 namespace {
 
-constexpr size_t kMaxContexts = 64;
+constexpr size_t kMaxContexts = 64;  // at a time
 constexpr uint32_t kRepeatedRanges =
     4096;  // of one run of work that is repeated: they are decoded at its end
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
+
+uintptr_t this_thread() noexcept {
+  static thread_local char here;
+  return reinterpret_cast<uintptr_t>(&here);
+}
 
 }  // namespace
 
@@ -20,117 +26,147 @@ RegionCounters::RegionCounters(std::shared_ptr<const Api> api, CounterOptions op
 }
 
 bool RegionCounters::is_repeated() const noexcept {
-  return x_options.levels > 1 || x_options.groups.size() > 1 || x_options.groups.front().passes > 1;
+  return x_options.levels > 1 || x_configs.size() > 1 || x_options.groups.front().passes > 1;
 }
 
-RangeBatch* RegionCounters::batch_of(CUcontext context) noexcept try {
+RegionCounters::PerContext* RegionCounters::context_of(CUcontext context) noexcept try {
   for (PerContext& c : x_contexts)
-    if (c.context == context) return c.batch.get();
-  if (x_contexts.size() == kMaxContexts) return nullptr;
+    if (c.context == context) return c.batch ? &c : nullptr;
+  if (x_contexts.size() == kMaxContexts) {
+    x_events.fail(CUPTI_ERROR_MAX_LIMIT_REACHED, "cuptiRangeProfilerEnable", 0);
+    return nullptr;
+  }
   CUptiResult rc = CUPTI_SUCCESS;
   auto profiler = RangeProfiler::enable(*x_api, context, &rc);
   if (!profiler) x_events.fail(rc, "cuptiRangeProfilerEnable", 0);
-  x_contexts.push_back(
-      {context, profiler ? std::make_unique<RangeBatch>(std::move(profiler),
-                                                        is_repeated() ? kRepeatedRanges : x_options.batch)
-                         : nullptr});
-  return x_contexts.back().batch.get();
+  x_contexts.push_back({context, x_contexts_seen++,
+                        profiler ? std::make_unique<RangeBatch>(
+                                       std::move(profiler), is_repeated() ? kRepeatedRanges : x_options.batch)
+                                 : nullptr});
+  return x_contexts.back().batch ? &x_contexts.back() : nullptr;
 } catch (...) {
   return nullptr;
 }
 
 bool RegionCounters::open(CUcontext context, CounterRow row) noexcept {
-  x_current = batch_of(context);
-  if (!x_current) {
-    x_events.failed.fetch_add(1);
+  x_current = nullptr;
+  PerContext* c = context_of(context);
+  if (!c) {
+    count(x_events.failed);
     return false;
   }
   if (x_api->cuptiGetDeviceId) x_api->cuptiGetDeviceId(context, &row.device);
-  return x_current->prepare(x_configs[x_group], x_group, x_options.levels, x_host, x_rows, x_events) &&
-         x_current->open(row, x_events);
+  // Runs of the repeated work, and contexts within one, are numbered apart.
+  row.sequence = (x_round * kMaxContexts + c->index % kMaxContexts) * x_options.batch;
+  const bool opened =
+      c->batch->prepare(x_configs[x_group], x_group, x_options.levels, x_host, x_rows, x_events) &&
+      c->batch->open(row, x_events);
+  if (opened) x_current = c->batch.get();
+  if (c->batch->is_broken() && !opened) c->batch.reset();
+  return opened;
 }
 
 void RegionCounters::release() noexcept {
   x_depth = 0;
+  x_owner = 0;
+  x_crossed = false;
   x_current = nullptr;
-  x_owner.store(0, std::memory_order_release);
-  x_turn.give_back();
+  x_waiting.store(false);
 }
 
 bool RegionCounters::entered(const RegionEvent& region) noexcept {
   if (!x_on.load(std::memory_order_relaxed)) return false;
   uint32_t path = 0;
   if (!x_selector.selects_path(region.regions, &path)) return false;
+  x_selector.count_selected();
+  const HeldTurn turn(x_turn, std::chrono::milliseconds(x_options.turn_timeout_ms));
+  // Another thread's region is not waited for: it may be open for long.
+  if (!turn || !x_on.load() || (x_owner != 0 && x_owner != this_thread())) {
+    count(x_events.busy);
+    return false;
+  }
   CounterRow row;
   row.name = row.region = path;
   row.thread = region.thread;
   row.start = region.time;
   row.kind = RangeKind::kRegion;
   row.passes = static_cast<uint16_t>(x_options.groups[x_group].passes);
-  if (x_owner.load(std::memory_order_acquire) == region.thread && x_depth > 0) {
-    if (x_depth >= x_options.levels || !x_current || !x_current->open(row, x_events)) {
-      x_events.nested.fetch_add(1);
+  if (x_owner != 0) {
+    if (x_depth >= x_options.levels || x_crossed || !x_current) {
+      count(x_events.nested);
       return false;
     }
+    row.sequence = x_row.sequence;
+    if (!x_current->open(row, x_events)) return false;
     ++x_depth;
     return true;
   }
-  // Not waited for: a region of another thread may be open for long.
-  if (!x_turn.take(std::chrono::milliseconds(0))) {
-    x_events.busy.fetch_add(1);
-    return false;
-  }
-  x_current = nullptr;
-  if (region.context && !open(region.context, row)) {
-    release();
-    return false;
-  }
+  if (region.context && !open(region.context, row)) return false;
+  x_owner = this_thread();
   x_depth = 1;
   x_row = row;
-  x_owner.store(region.thread, std::memory_order_release);
   x_waiting.store(!region.context);
   return true;
 }
 
 bool RegionCounters::entered(const LaunchEvent& launch) noexcept {
+  const HeldTurn turn(x_turn, std::chrono::milliseconds(x_options.turn_timeout_ms));
   // Work of another thread is not let in: this one may leave the region meanwhile.
-  if (x_owner.load(std::memory_order_acquire) != launch.thread || !x_waiting.exchange(false)) return false;
-  if (!open(launch.call.context, x_row)) x_current = nullptr;
+  if (!turn || x_owner != this_thread() || !x_waiting.exchange(false)) return false;
+  open(launch.call.context, x_row);
   return false;
 }
 
 void RegionCounters::left(const RegionEvent& region) noexcept {
-  if (x_owner.load(std::memory_order_acquire) != region.thread || x_depth == 0) return;
-  if (x_waiting.exchange(false)) x_events.no_context.fetch_add(1);
-  if (x_current) x_current->close(region.time, true, x_events);
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn || x_owner != this_thread() || x_depth == 0) return;
+  if (x_waiting.exchange(false)) count(x_events.no_context);
+  // CUPTI ends the innermost range, whichever region was left: those of interleaved tasks cannot be told
+  // apart.
+  if (region.level + 1 != x_depth) x_crossed = true;
+  if (x_current) {
+    if (x_crossed) count(x_events.crossing);
+    x_current->close(region.time, !x_crossed, x_events);
+  }
   if (--x_depth > 0) return;
   // What further passes will repeat is kept until they are done.
-  if (!is_repeated() && x_current && x_current->full()) x_current->finish(x_host, x_rows, x_events);
+  if (!is_repeated() && x_current && (x_current->full() || x_current->is_broken()))
+    x_current->finish(x_host, x_rows, x_events);
   release();
 }
 
 bool RegionCounters::next_pass() {
-  if (!x_turn.take(kControlPatience))
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn || x_owner != 0)
     throw Error(ErrorKind::kSession, "a region is still open at the end of the repeated work",
                 "open and close every region inside the callable");
   bool again = false;
   for (PerContext& c : x_contexts)
     if (c.batch) again |= c.batch->next_pass(x_events);
-  if (!again) {
-    for (PerContext& c : x_contexts)
-      if (c.batch) c.batch->finish(x_host, x_rows, x_events);
-    x_group = static_cast<uint16_t>((x_group + 1) % x_configs.size());
-    again = x_group != 0;
-  }
-  x_turn.give_back();
-  return again;
-}
-
-void RegionCounters::complete() noexcept {
-  if (!x_turn.take(std::chrono::milliseconds(0))) return;
+  if (again) return true;
   for (PerContext& c : x_contexts)
     if (c.batch) c.batch->finish(x_host, x_rows, x_events);
-  x_turn.give_back();
+  x_group = static_cast<uint16_t>((x_group + 1) % x_configs.size());
+  if (x_group == 0) ++x_round;
+  return x_group != 0;
+}
+
+void RegionCounters::abandon_passes() noexcept {
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn) return;
+  for (PerContext& c : x_contexts)
+    if (c.batch) c.batch->abandon(x_events);
+  release();
+  x_group = 0;
+  ++x_round;
+}
+
+// Repeated work is complete when its last pass is; regions that are open now come with the next result.
+void RegionCounters::complete() noexcept {
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn || is_repeated()) return;
+  for (PerContext& c : x_contexts)
+    if (c.batch && !c.batch->has_open()) c.batch->finish(x_host, x_rows, x_events);
 }
 
 void RegionCounters::pause() noexcept {
@@ -138,24 +174,28 @@ void RegionCounters::pause() noexcept {
   complete();
 }
 
-void RegionCounters::finish() noexcept {
+bool RegionCounters::finish() noexcept {
   x_on.store(false);
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn) return false;
   // A region that is still open is ended here: nobody is inside the observer any more.
-  if (!x_turn.take(std::chrono::milliseconds(0))) x_owner.store(0);
   for (PerContext& c : x_contexts)
     if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+  if (x_waiting.load()) count(x_events.unfinished);
+  release();
   x_contexts.clear();
-  x_turn.give_back();
+  return true;
 }
 
 void RegionCounters::context_ends(CUcontext context) noexcept {
-  if (!x_turn.take(kControlPatience)) return;
+  const HeldTurn turn(x_turn, kControlPatience);
+  if (!turn) return;
   std::erase_if(x_contexts, [&](PerContext& c) {
     if (c.context != context) return false;
     if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+    if (c.batch.get() == x_current) x_current = nullptr;
     return true;
   });
-  x_turn.give_back();
 }
 
 }  // namespace cuptiprof

@@ -18,9 +18,10 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
 
   void pause() noexcept override;
   void resume() noexcept override { x_on.store(true); }
-  void finish() noexcept override;
+  bool finish() noexcept override;
   void complete() noexcept override;
   bool next_pass() override;
+  void abandon_passes() noexcept override;
   RegionObserver* region_observer() noexcept override { return this; }
   LaunchObserver* launch_observer() noexcept override { return this; }
 
@@ -36,24 +37,28 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
  private:
   struct PerContext {
     CUcontext context;
+    uint32_t index;                     // of all contexts there were
     std::unique_ptr<RangeBatch> batch;  // null: CUPTI refused
   };
-  bool is_repeated() const noexcept;
-  RangeBatch* batch_of(CUcontext context) noexcept;
+  PerContext* context_of(CUcontext context) noexcept;
   bool open(CUcontext context, CounterRow row) noexcept;
   void release() noexcept;
+  bool is_repeated() const noexcept;
 
   const MetricHost x_host;
   std::vector<RangeConfig> x_configs;
   std::atomic<bool> x_on{true};
-  // Held from the entry of the outermost measured region to its exit, by its thread.
-  Turn x_turn;
-  std::atomic<uint32_t> x_owner{0};  // thread ID of the holder
-  uint32_t x_depth = 0;
-  std::atomic<bool> x_waiting{false};
-  CounterRow x_row;  // of the waiting region
+  std::atomic<bool> x_waiting{false};  // the owner's region has no context yet
+  Turn x_turn;                         // guards what follows; held inside single calls only
+  // Whose outermost measured region is open; 0: nobody's. An address: shown thread IDs can be alike.
+  uintptr_t x_owner = 0;
+  uint32_t x_depth = 0;    // measured regions that are open
+  bool x_crossed = false;  // they were not left innermost first
+  CounterRow x_row;        // of the waiting region
   RangeBatch* x_current = nullptr;
   std::vector<PerContext> x_contexts;
+  uint32_t x_contexts_seen = 0;
+  uint32_t x_round = 0;  // repeated work that ended
   uint16_t x_group = 0;
 };
 

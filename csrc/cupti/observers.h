@@ -23,7 +23,8 @@ struct RegionEvent {
   int64_t time;                       // run clock; the same as in the regions table
   uint32_t thread;                    // thread ID to show
   std::span<const uint32_t> regions;  // open ones including this, outermost first
-  CUcontext context;                  // the thread's, else one that work was launched in; null: none yet
+  CUcontext context;   // the thread's, else the only one that work was launched in; null: none yet
+  uint32_t level = 0;  // how many counted regions lie around it on its thread
 };
 
 class LaunchObserver {
@@ -35,6 +36,12 @@ class LaunchObserver {
   virtual bool entered(const LaunchEvent&) noexcept = 0;
   virtual void left(const LaunchEvent&) noexcept = 0;
   virtual void context_ends(CUcontext) noexcept {}
+  // Launches of other threads on the same context would be counted with the measured one: they wait.
+  virtual bool measures_alone() const noexcept { return false; }
+  // False: it is asked about no launch at all.
+  virtual bool looks_at_launches() const noexcept { return true; }
+  // Collection as a whole goes on or off (cudaProfilerStart and Stop).
+  virtual void window(bool /*open*/) noexcept {}
   // Which regions are open can decide whether a launch is wanted.
   virtual bool looks_at_regions() const noexcept { return false; }
 };

@@ -21,7 +21,7 @@ from cuptiprof.tables import Table
 EVENTS: dict[str, str] = dict(_core.COUNTER_EVENTS)
 """Reason -> what it counts, of ``metadata["counters"]["events"]``."""
 
-_NOT_UNCOUNTED = ("nested", "differing", "overflows")
+_NOT_UNCOUNTED = ("nested", "differing", "overflows", "not_run")
 
 
 class CounterWarning(UserWarning):

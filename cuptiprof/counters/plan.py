@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +135,9 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
     """
     sampling = request.strategy == "sample"
     planner = _core.MetricPlanner(library, chip, sampling, None, plan_cache_dir())
-    metrics, dropped = resolve_request(request, planner, chip, sampling)
+    metrics, dropped = resolve_request(
+        request, planner, chip, sampling, lambda name: _core.chips_with_metric(library, name, sampling)
+    )
     inputs = list(dict.fromkeys(name for m in metrics for name in m.inputs))
     if not inputs:
         raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))
@@ -162,13 +164,17 @@ def _passes(groups: Sequence[_core.PassGroup]) -> int:
 
 
 def resolve_request(
-    request: CounterRequest, planner: _core.MetricPlanner, chip: str, sampling: bool
+    request: CounterRequest,
+    planner: _core.MetricPlanner,
+    chip: str,
+    sampling: bool,
+    chips_with: Callable[[str], list[str]] | None = None,
 ) -> tuple[list[Metric], dict[str, str]]:
     found: dict[str, Metric] = {}
     dropped: dict[str, str] = {}
     describe = planner.properties
     if request.metrics:
-        selection = select(request.metrics, chip, describe=describe)
+        selection = select(request.metrics, chip, describe=describe, chips_with=chips_with)
         found.update((m.name, m) for m in selection.metrics)
         dropped.update(selection.dropped)
     if request.events:

@@ -1,0 +1,62 @@
+"""What the tests of counters under faults share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import cuptiprof
+from cuptiprof.sim.device import Op, SimDevice
+
+ONE_PASS = ["ipc", "inst_executed"]
+ROTATED = [*ONE_PASS, "gld_efficiency", "l1tex__t_sector_hit_rate.pct"]  # two groups of one pass
+SEVERAL = ["gld_efficiency", "inst_executed", "lts__t_sector_hit_rate.pct"]
+STRATEGIES = ["replay", "iterate", "range", "sample"]
+CONTEXT_DESTROY = 23
+
+
+@pytest.fixture
+def machine() -> Iterator[SimDevice]:
+    """A machine of its own, on the real clock."""
+    device = SimDevice()
+    device.clear_faults()
+    with cuptiprof.profile(device="sim"):
+        pass
+    device.reset()
+    yield device
+    device.clear_faults()
+    device.reset()
+
+
+def counted(result: cuptiprof.Result) -> dict[str, int]:
+    return dict(result.metadata["counters"]["events"])
+
+
+def inst(device: SimDevice, name: str, **fields: Any) -> float:
+    """True instructions of one launch of `name`."""
+    shape = {"grid": (1, 1, 1), "block": (128, 1, 1)} | fields
+    return float(device.true_metric("smsp__inst_executed.sum", device.ops(1, Op.KERNEL, name=name, **shape))[0])
+
+
+class quiet_warnings(warnings.catch_warnings):
+    """Warnings are looked at elsewhere."""
+
+    def __enter__(self) -> Any:
+        out = super().__enter__()
+        warnings.simplefilter("ignore")
+        return out
+
+
+def after_opening(patch: pytest.MonkeyPatch, action: Any) -> None:
+    """Opening the simulated device makes it fresh: `action` comes between that and the rest of start()."""
+    original = cuptiprof.session.open_device
+
+    def opened(*a: Any, **k: Any) -> Any:
+        device = original(*a, **k)
+        action()
+        return device
+
+    patch.setattr(cuptiprof.session, "open_device", opened)

@@ -1,0 +1,193 @@
+"""Counters beside other threads and processes: launches that hang, control calls at any time, fork, Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from counter_cases import ONE_PASS, ROTATED, SEVERAL, STRATEGIES, counted, inst, machine, quiet_warnings
+
+import cuptiprof
+from cuptiprof.errors import SessionError
+from cuptiprof.sim.device import Op, SimDevice
+
+__all__ = ["machine"]
+
+
+def test_a_communicating_kernel_that_hangs_lets_the_program_go_on(machine: SimDevice) -> None:
+    prof = cuptiprof.profile(device="sim", metrics=SEVERAL, strategy="replay", communicating=True).start()
+    machine.launch("before")
+    failed: list[Exception] = []
+
+    def hang() -> None:
+        try:
+            machine.launch("ncclDevKernel_AllReduce")
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=hang)
+    thread.start()
+    time.sleep(0.1)
+    begin = time.monotonic()
+    machine.launch("beside", stream=9, context=77, count=20)  # another context: not held by the hanging one
+    assert time.monotonic() - begin < 1.5
+    thread.join()
+    machine.launch("after")
+    result = prof.stop()
+    assert failed  # the simulated GPU itself reports a launch that timed out
+    names = list(result.metric_ranges["name"])
+    assert names[0] == "before" and names[-1] == "after" and "ncclDevKernel_AllReduce" not in names
+    assert counted(result)["not_run"] == 1
+    assert len(names) + sum(counted(result).values()) == 23
+
+
+def test_stop_while_a_launch_hangs_and_a_session_after_it(machine: SimDevice) -> None:
+    prof = cuptiprof.profile(device="sim", metrics=SEVERAL, strategy="replay", communicating=True).start()
+    machine.launch("before")
+    thread = threading.Thread(target=lambda: _try(lambda: machine.launch("nccl_hangs")))
+    thread.start()
+    time.sleep(0.05)
+    result = prof.stop()
+    assert list(result.metric_ranges["name"]) == ["before"]
+    thread.join()
+    for strategy in ("replay", "range"):
+        with quiet_warnings(), cuptiprof.profile(device="sim", metrics=ONE_PASS, strategy=strategy) as again:
+            machine.launch("after", context=5)
+            with cuptiprof.region("r"):
+                machine.launch("after", context=5)
+        assert len(again.result().metric_ranges) >= 1
+
+
+def _try(function: Any) -> None:
+    with contextlib.suppress(cuptiprof.errors.CuptiprofError):
+        function()
+
+
+def test_control_calls_meet_launches_of_other_threads(machine: SimDevice) -> None:
+    """Pausing, taking and stopping while threads launch: what was selected is measured rightly or counted."""
+    for strategy, metrics in (("replay", SEVERAL), ("replay", ONE_PASS), ("iterate", ROTATED)):
+        prof = cuptiprof.profile(device="sim", metrics=metrics, strategy=strategy, kernels="chosen*").start()
+        done = threading.Event()
+
+        def launch(n: int, done: threading.Event = done) -> None:
+            device = SimDevice()
+            while not done.is_set():
+                device.launch(f"chosen{n}", grid=(n + 1, 1, 1), stream=n + 1)
+                device.launch("other", grid=(77, 1, 1), stream=n + 1)
+
+        threads = [threading.Thread(target=launch, args=(n,)) for n in range(4)]
+        for t in threads:
+            t.start()
+        for _ in range(10):
+            time.sleep(0.01)
+            prof.pause()
+            prof.resume()
+        with quiet_warnings():
+            result = prof.stop()
+        done.set()
+        for t in threads:
+            t.join()
+        assert len(result.metric_ranges) > 0
+        names = [str(n) for n in result.metric_ranges["name"]]
+        truth = [inst(machine, n, grid=(int(n[6:]) + 1, 1, 1)) for n in names]
+        np.testing.assert_allclose(result.counters["inst_executed"], truth, rtol=1e-9, err_msg=strategy)
+        machine.reset()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_fork_in_the_middle(machine: SimDevice, strategy: str) -> None:
+    """The child touches neither the parent's profiler nor its threads, and ends by itself."""
+    prof = cuptiprof.profile(device="sim", metrics=ONE_PASS, strategy=strategy).start()
+    machine.launch("warm")
+    with cuptiprof.region("r"):
+        machine.launch("k")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork
+            child = os.fork()
+        if child == 0:
+            before = machine.truth()["ranges_collected"]
+            with cuptiprof.region("child"):
+                machine.launch("in the child")
+            code = 0 if machine.truth()["ranges_collected"] == before else 3
+            try:
+                prof.stop()
+                code = 4
+            except SessionError:
+                pass
+            finally:
+                prof._session = None  # destroys the native session
+                os._exit(code)
+    deadline = time.monotonic() + 10
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if done == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        pytest.fail("the child hangs")
+    assert os.waitstatus_to_exitcode(done[1]) == 0
+    result = prof.stop()
+    if strategy == "range":
+        np.testing.assert_allclose(result.counters["inst_executed"], [inst(machine, "k")])
+    elif strategy != "sample":
+        assert sorted(str(n) for n in result.metric_ranges["name"]) == ["k", "warm"]
+
+
+def test_control_c_in_the_middle(machine: SimDevice) -> None:
+    prof = cuptiprof.profile(device="sim", metrics=SEVERAL, strategy="replay")
+    with pytest.raises(KeyboardInterrupt), prof:
+        machine.launch("k")
+        signal.raise_signal(signal.SIGINT)
+        machine.launch("never")
+    assert list(prof.result().metric_ranges["name"]) == ["k"] and prof.state == "stopped"
+    machine.reset()
+
+
+@pytest.mark.parametrize("pause", [False, True])
+def test_a_name_at_the_address_of_an_unloaded_one_is_judged_anew(machine: SimDevice, pause: bool) -> None:
+    """Verdicts are remembered by address, and the simulated driver gives addresses to other names at once."""
+    with cuptiprof.profile(device="sim", metrics=ONE_PASS, strategy="replay", kernels="odd*") as prof:
+        for i in range(20):
+            machine.launch(f"odd{i}" if i % 2 else f"even{i}", count=3)
+            machine.synchronize()
+            if pause:
+                prof.pause()
+            machine.call(Op.MODULE_UNLOAD)
+            if pause:
+                prof.resume()
+    names = [str(n) for n in prof.result().metric_ranges["name"]]
+    assert names == [f"odd{i}" for i in range(1, 20, 2) for _ in range(3)]
+
+
+@pytest.mark.parametrize("metrics", [ONE_PASS, SEVERAL])
+def test_graphs_launched_beside_counted_kernels_are_not_counted_with_them(
+    machine: SimDevice, metrics: list[str]
+) -> None:
+    done = threading.Event()
+
+    def launch_graphs() -> None:
+        device = SimDevice()
+        device.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=1, stream=9)
+        device.launch("node", stream=9, count=3)
+        device.call(Op.GRAPH_END_CAPTURE, graph_id=1, stream=9)
+        while not done.is_set():
+            device.call(Op.GRAPH_LAUNCH, graph_id=1, stream=9)
+
+    with cuptiprof.profile(device="sim", metrics=metrics, strategy="replay", kernels="k") as prof:
+        machine.launch("warm")
+        thread = threading.Thread(target=launch_graphs)
+        thread.start()
+        for _ in range(200):
+            machine.launch("k")
+        done.set()
+        thread.join()
+    result = prof.result()
+    assert len(result.metric_ranges) > 100
+    assert len(result.metric_ranges) + sum(counted(result).values()) == 200
+    np.testing.assert_allclose(result.counters["inst_executed"], inst(machine, "k"), rtol=1e-9)
