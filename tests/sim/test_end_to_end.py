@@ -402,8 +402,8 @@ def test_sessions_cost_what_the_first_did(sim: SimDevice) -> None:
     for _ in range(180):
         session()
     after = measure()
-    assert after[1:] == before[1:]
-    assert len(os.listdir("/proc/self/task")) == tasks
+    assert after[1] <= before[1] and after[2] <= before[2]  # fewer: of another test, ending meanwhile
+    assert len(os.listdir("/proc/self/task")) <= tasks
     assert after[0] - before[0] < 4 << 20
 
 
