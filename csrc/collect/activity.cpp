@@ -103,6 +103,8 @@ void Activity::enable() {
   try {
     set_kinds(true, true);
     if (!x_options.profiler_calls) set_callbacks(true);
+    if (x_options.attribution == Attribution::kExternal)
+      enable_external_correlation(*x_api.load(), x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
     g_regions_on.store(true);
   } catch (...) {
     disable();
@@ -114,6 +116,8 @@ void Activity::disable() noexcept {
   if (!x_enabled.exchange(false)) return;
   g_regions_on.store(false);
   const Api& a = *x_api.load();
+  if (x_options.attribution == Attribution::kExternal)
+    disable_external_correlation(a, x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
   for (const auto kind : x_options.kinds)
     if (is_host_side(kind)) a.cuptiActivityDisable(kind);
   if (!x_options.profiler_calls) set_callbacks(false);
@@ -147,7 +151,10 @@ void Activity::set_callbacks(bool on) {
     if (rc != CUPTI_SUCCESS && rc != CUPTI_ERROR_INVALID_PARAMETER && on)
       check(a, rc, "cuptiEnableCallback", "callback ID " + std::to_string(cbid));
   };
-  for (const CUpti_CallbackId cbid : driver_gpu_work_cbids()) set(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  if (x_options.attribution == Attribution::kCallback)
+    for (const CUpti_CallbackId cbid : driver_gpu_work_cbids()) set(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  else
+    set(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED);  // launches do not tell us
   if (x_options.profiler_calls) {
     set(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart);
     set(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop);
@@ -243,6 +250,8 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
     count(g_module_unloads);
     g_launch_gate.forget();
+  } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    note_context(data.context);
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
@@ -335,6 +344,7 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
   auto missing = [&] { return launches() > decoder.kernels_received() + kernels_lost_in_pool(); };
+  if (x_options.attribution != Attribution::kCallback) note_context(current_context());
   synchronize_contexts();
   // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
   // again.
