@@ -62,6 +62,8 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
                     " bytes leave no room for tables in a budget of " + megabytes(o.budget_bytes),
                 "give a larger budget= or fewer, smaller buffers");
   x_table_bytes = o.budget_bytes - fixed;
+  if (o.activity.attribution != Attribution::kCallback && (o.counters || o.activity.profiler_calls))
+    throw Error(ErrorKind::kSession, "this session needs launch callbacks", "attribute regions by callback");
   if (o.counters) {
     if (o.counters->row_bytes == 0) o.counters->row_bytes = x_table_bytes / 4;
     x_table_bytes -= std::min(o.counters->row_bytes, x_table_bytes / 2);
@@ -135,6 +137,9 @@ void Session::start(bool armed) {
     d.table_bytes = x_table_bytes;
     d.correlation_bytes = x_options.budget_bytes / 16;
     d.filter = x_options.filter;
+    d.attribution = x_options.activity.attribution;
+    d.keeps_driver_calls =
+        d.attribution != Attribution::kExternal || x_options.activity.collects(CUPTI_ACTIVITY_KIND_DRIVER);
     x_decoder = std::make_unique<Decoder>(*x_options.api, activity.pool(), activity.losses(), std::move(d));
     if (x_options.counters) start_counters();
     x_state = State::kArmed;

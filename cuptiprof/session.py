@@ -69,6 +69,8 @@ class profile:
         FilterError: a bad pattern; MetricError: unknown metrics, or ones the strategy cannot collect. Nothing is left switched on.
     """
 
+    _attribution = "callback"  # how work is joined to regions; benchmarks try "external" and "none"
+
     def __init__(
         self,
         *,
@@ -180,6 +182,7 @@ class profile:
                 label=_caller(),
                 filter=self._filter.native if self._filter is not None and not self._filter.is_stateful else None,
                 counters=self._counters.plan.options(self._filter) if self._counters is not None else None,
+                attribution=self._attribution,
             )
             waits = self._schedule is not None and self._schedule(0) is Action.NONE
             try:

@@ -43,6 +43,9 @@ class SpscRing {
   // Producer: how many were pushed, ever.
   uint64_t pushed() const noexcept { return x_head.load(std::memory_order_relaxed); }
 
+  // Consumer: how many were taken out, ever.
+  uint64_t popped() const noexcept { return x_tail.load(std::memory_order_relaxed); }
+
   // Consumer. Calls visit(const T&) for everything there was at the time of the call; returns how many.
   template <typename Visit>
   size_t drain(Visit&& visit) {

@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include "base/error.h"
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "collect/regions.h"
@@ -77,17 +78,27 @@ Keep keep_of(const std::string& keep) {
   return Keep::kLatest;
 }
 
+// How work is joined to regions; for measuring only, so that Python has no public name for it.
+Attribution attribution_of(const std::string& attribution) {
+  if (attribution == "external") return Attribution::kExternal;
+  if (attribution == "none") return Attribution::kNone;
+  if (attribution == "callback") return Attribution::kCallback;
+  throw Error(ErrorKind::kSession, "unknown attribution '" + attribution + "'", "callback, external or none");
+}
+
 std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vector<int>& kinds,
                                       const std::string& keep, size_t budget, size_t buffer_size,
                                       size_t buffer_count, bool latency_timestamps, bool profiler_calls,
                                       const std::string& label, int drain_timeout_ms,
                                       std::shared_ptr<KernelFilter> filter,
-                                      std::optional<CounterOptions> counters) {
+                                      std::optional<CounterOptions> counters,
+                                      const std::string& attribution) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
   o.activity.latency_timestamps = latency_timestamps;
   o.activity.profiler_calls = profiler_calls;
+  o.activity.attribution = attribution_of(attribution);
   o.keep = keep_of(keep);
   o.budget_bytes = budget;
   o.buffer_bytes = buffer_size;
@@ -118,7 +129,7 @@ void register_session(py::module_& m) {
            py::arg("budget"), py::arg("buffer_size") = 0, py::arg("buffer_count") = 0,
            py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false, py::arg("label") = "",
            py::arg("drain_timeout_ms") = 1000, py::arg("filter") = nullptr,
-           py::arg("counters") = std::nullopt)
+           py::arg("counters") = std::nullopt, py::arg("attribution") = "callback")
       .def("start", &Session::start, py::arg("armed") = false, nogil)
       .def("pause", &Session::pause, nogil)
       .def("resume", &Session::resume, nogil)

@@ -113,6 +113,8 @@ void Activity::enable() {
   try {
     set_kinds(true, true);
     if (!x_options.profiler_calls) set_callbacks(true);
+    if (x_options.attribution == Attribution::kExternal)
+      enable_external_correlation(*x_api.load(), x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
     g_regions_on.store(true);
   } catch (...) {
     disable();
@@ -124,6 +126,8 @@ void Activity::disable() noexcept {
   if (!x_enabled.exchange(false)) return;
   g_regions_on.store(false);
   const Api& a = *x_api.load();
+  if (x_options.attribution == Attribution::kExternal)
+    disable_external_correlation(a, x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
   for (const auto kind : x_options.kinds)
     if (is_host_side(kind)) a.cuptiActivityDisable(kind);
   // A counted launch that is on its way must be seen to leave.
@@ -159,8 +163,11 @@ void Activity::enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbi
 }
 
 void Activity::set_callbacks(bool on) {
-  for (const CUpti_CallbackId cbid : driver_gpu_work_cbids())
-    enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, on);
+  if (x_options.attribution == Attribution::kCallback)
+    for (const CUpti_CallbackId cbid : driver_gpu_work_cbids())
+      enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, on);
+  else
+    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED, on);  // launches do not tell us
   if (x_options.profiler_calls) {
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, on);
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, on);
@@ -276,6 +283,8 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
     count(g_module_unloads);
     g_launch_gate.forget();
+  } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    note_context(data.context);
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
@@ -388,6 +397,7 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   const Api& a = *x_owner;
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
+  if (x_options.attribution != Attribution::kCallback) note_context(current_context());
   synchronize_contexts();
   // Launches that come later, from other threads, are not waited for: that could go on for ever.
   const uint64_t wanted = launches();

@@ -10,6 +10,7 @@
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "collect/buffer_pool.h"
+#include "collect/external_correlation.h"
 #include "collect/thread_slots.h"
 #include "cupti/observers.h"
 #include "store/losses.h"
@@ -30,6 +32,11 @@ struct ActivityOptions {
   std::vector<CUpti_ActivityKind> kinds;
   bool latency_timestamps = false;  // fills kernels.queued and .submitted; costs time on every launch
   bool profiler_calls = false;      // cudaProfilerStart/Stop open and close the window
+  Attribution attribution = Attribution::kCallback;
+
+  bool collects(CUpti_ActivityKind kind) const {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  }
 };
 
 class Activity {

@@ -22,9 +22,10 @@ Decoder::Decoder(const Api& api, BufferPool& pool, Losses& losses, Options optio
       x_losses(losses),
       x_options(std::move(options)),
       x_calls(x_options.correlation_bytes),
-      x_regions(x_calls, losses),
+      x_regions(x_calls, losses, x_options.attribution),
       x_store(new_store()),
-      x_records(api, x_regions, x_calls, losses, x_options.filter),
+      x_records(api, x_regions, x_calls, losses, x_options.filter, x_options.attribution,
+                x_options.keeps_driver_calls),
       x_thread([this] { loop(); }) {}
 
 Decoder::~Decoder() { finish(); }
@@ -126,6 +127,7 @@ void Decoder::run(const std::function<void()>& work) {
 std::shared_ptr<Store> Decoder::take(int64_t now) {
   std::shared_ptr<Store> taken;
   run([&] {
+    x_records.give_up_waiting(*x_store);
     x_regions.write_open_regions(*x_store, now);
     auto next = new_store();
     taken = std::move(x_store);
@@ -135,7 +137,10 @@ std::shared_ptr<Store> Decoder::take(int64_t now) {
 }
 
 void Decoder::discard() {
-  run([&] { swap_store(new_store()); });
+  run([&] {
+    x_records.give_up_waiting(*x_store);
+    swap_store(new_store());
+  });
 }
 
 std::shared_ptr<Store> Decoder::next_segment(int timeout_ms) {

@@ -25,6 +25,8 @@ class Decoder {
     size_t table_bytes = 0;                      // budget of the store
     size_t correlation_bytes = 0;                // for the correlation map
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
+    Attribution attribution = Attribution::kCallback;
+    bool keeps_driver_calls = true;  // false: they are on only to explain launches
   };
 
   Decoder(const Api& api, BufferPool& pool, Losses& losses, Options options);

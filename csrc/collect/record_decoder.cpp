@@ -68,13 +68,16 @@ rows::launch_configs config_of(const CUpti_ActivityKernel10& k, bool has_device_
 }  // namespace
 
 RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls,
-                             Losses& losses, std::shared_ptr<const KernelFilter> filter)
+                             Losses& losses, std::shared_ptr<const KernelFilter> filter,
+                             Attribution attribution, bool keeps_driver_calls)
     : x_api(api),
       x_regions(regions),
       x_calls(calls),
       x_losses(losses),
       x_filter(std::move(filter)),
       x_version(static_cast<uint32_t>(api.version)),
+      x_attribution(attribution),
+      x_keeps_driver_calls(keeps_driver_calls),
       x_names(kNameEntries),
       x_configs(kConfigEntries) {
   if (x_filter) {
@@ -105,61 +108,95 @@ void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
     if (rc != CUPTI_SUCCESS) {
       // Anything but "no more" leaves the rest of the buffer unreadable; how much that is nobody knows.
       if (rc != CUPTI_ERROR_MAX_LIMIT_REACHED) count(x_losses.unknown_records);
-      return;
+      break;
     }
-    switch (record->kind) {
-      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      case CUPTI_ACTIVITY_KIND_KERNEL:
-        kernel(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_RUNTIME:
-      case CUPTI_ACTIVITY_KIND_DRIVER:
-        api_call(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_MEMCPY:
-        memcpy_record(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_MEMCPY2:
-        peer_memcpy(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_MEMSET:
-        memset_record(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-        synchronization(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-        cuda_event(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_MEMORY2:
-        memory(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
-        memory_pool(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_OVERHEAD:
-        overhead(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-        graph_launch(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_CONTEXT:
-        context(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_STREAM:
-        stream(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_DEVICE:
-        device(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_MARKER:
-        marker(store, record);
-        break;
-      case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-        break;  // ours are joined through launch events; another tool's are not for us
-      default:
-        count(x_losses.unknown_records);
+    if (x_attribution == Attribution::kExternal) [[unlikely]] {
+      note_call(record);
+      if (must_wait(record, data + valid_bytes)) continue;
     }
+    decode_record(store, record);
+  }
+  if (!x_calls_came || x_waiting.empty()) return;
+  x_calls_came = false;
+  x_waiting.release([&](uint32_t correlation) { return x_calls.find(correlation) != nullptr; },
+                    [&](CUpti_Activity* waiting) { decode_record(store, waiting); });
+}
+
+void RecordDecoder::give_up_waiting(Store& store) {
+  x_waiting.release([](uint32_t) { return true; },
+                    [&](CUpti_Activity* waiting) { decode_record(store, waiting); });
+}
+
+// The record that joins one of our IDs to a call comes right before the call's own.
+void RecordDecoder::note_call(const CUpti_Activity* record) {
+  if (record->kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
+    const auto& e = *reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);
+    if (e.externalKind == kRegionIdKind) x_regions.joined(e.correlationId, e.externalId);
+  } else if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME || record->kind == CUPTI_ACTIVITY_KIND_DRIVER) {
+    const auto& a = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
+    x_regions.called(a.correlationId, a.threadId, static_cast<int64_t>(a.start));
+    x_calls_came = true;
+  }
+}
+
+bool RecordDecoder::must_wait(const CUpti_Activity* record, const uint8_t* buffer_end) {
+  const uint32_t correlation = WaitingRecords::correlation_of(record);
+  return correlation != 0 && !x_calls.find(correlation) && x_waiting.hold(record, buffer_end);
+}
+
+[[gnu::always_inline]] inline void RecordDecoder::decode_record(Store& store, CUpti_Activity* record) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+      kernel(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      api_call(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      memcpy_record(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      peer_memcpy(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      memset_record(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      synchronization(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      cuda_event(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      memory(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
+      memory_pool(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      overhead(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      graph_launch(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_CONTEXT:
+      context(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_STREAM:
+      stream(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_DEVICE:
+      device(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MARKER:
+      marker(store, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      break;  // ours are joined through launch events; another tool's are not for us
+    default:
+      count(x_losses.unknown_records);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collect/correlation_map.h"
+#include "collect/external_correlation.h"
 #include "collect/region_tracker.h"
 #include "filter/kernel_filter.h"
 #include "store/store.h"
@@ -26,10 +27,14 @@ inline std::atomic<uint64_t> g_module_unloads{0};
 class RecordDecoder {
  public:
   RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls, Losses& losses,
-                std::shared_ptr<const KernelFilter> filter);
+                std::shared_ptr<const KernelFilter> filter, Attribution attribution = Attribution::kCallback,
+                bool keeps_driver_calls = true);
   ~RecordDecoder();
 
   void decode(Store& store, uint8_t* data, size_t valid_bytes);
+  // Attribution::kExternal: rows of work whose call is not known by now go without one. Before a store is
+  // taken.
+  void give_up_waiting(Store& store);
   // A new store has its own strings and configurations.
   void forget_string_ids();
 
@@ -48,6 +53,9 @@ class RecordDecoder {
     bool valid = false;
   };
 
+  void decode_record(Store& store, CUpti_Activity* record);
+  bool must_wait(const CUpti_Activity* record, const uint8_t* buffer_end);
+  void note_call(const CUpti_Activity* record);
   void kernel(Store& store, const CUpti_Activity* record);
   void memcpy_record(Store& store, const CUpti_Activity* record);
   void peer_memcpy(Store& store, const CUpti_Activity* record);
@@ -80,6 +88,10 @@ class RecordDecoder {
   std::shared_ptr<const KernelFilter> x_filter;
   bool x_filter_looks_further = false;  // at more than the name
   const uint32_t x_version;
+  const Attribution x_attribution;
+  const bool x_keeps_driver_calls;  // false: they only explain launches
+  WaitingRecords x_waiting;
+  bool x_calls_came = false;  // since waiting records were last looked at
   std::atomic<uint64_t> x_kernels_received{0};
   uint64_t x_unloads_seen = 0;
   std::vector<NameEntry> x_names;                    // direct-mapped by pointer
@@ -104,7 +116,7 @@ inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlatio
     row.region = x_regions.path_id(store, site->node);
     row.region_instance = site->instance;
     if constexpr (!std::is_same_v<Row, rows::api_calls>) row.thread = site->thread;
-  } else if (count_orphan) {
+  } else if (count_orphan && x_attribution != Attribution::kNone) {
     count(x_losses.orphan_correlations);
   }
 }

@@ -17,12 +17,16 @@ RegionTracker::~RegionTracker() {
       for (auto& r : stack) delete r.metadata;
 }
 
-RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses) : x_calls(calls), x_losses(losses) {
+RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, Attribution attribution)
+    : x_calls(calls), x_losses(losses) {
+  if (attribution == Attribution::kExternal) x_window.enable();
   x_nodes.push_back({});
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
   // clock's times.
   for (uint32_t i = 0; i < thread_slot_count(); ++i)
     thread_slot(i).ring.drain([](const Event& e) { delete e.metadata; });
+  if (x_window.enabled())
+    for (uint32_t i = 0; i < kMaxThreads; ++i) x_began_at.push_back(thread_slot(i).ring.popped());
 }
 
 void RegionTracker::drain(Store& store) {
@@ -38,13 +42,14 @@ void RegionTracker::drain(Store& store) {
   for (uint32_t i = 0; i < slots; ++i) {
     ThreadState& t = x_threads[i];
     const bool ended = thread_slot(i).state.load(std::memory_order_acquire) == 2;
+    if (t.pending.empty()) t.first = thread_slot(i).ring.popped();
     thread_slot(i).ring.drain([&](const Event& e) { t.pending.push_back(e); });
     if (ready(t)) ++sources, only = i;
     if (ended && t.pending.empty()) recycle_slot(thread_slot(i));
   }
   if (sources == 1) {
     ThreadState& t = x_threads[only];
-    while (ready(t)) apply(store, only, t.pending[t.at++]);
+    while (ready(t)) apply_next(store, only);
   }
   // Merge by time. The order within a thread is kept whatever its clock says.
   while (sources > 1) {
@@ -67,17 +72,56 @@ void RegionTracker::drain(Store& store) {
     if (sources == 0) break;
     ThreadState& t = x_threads[next];
     do {
-      apply(store, next, t.pending[t.at++]);
+      apply_next(store, next);
     } while (ready(t) && t.pending[t.at].time <= second);
     sources = 2;  // look again
   }
   for (ThreadState& t : x_threads) {
     t.pending.erase(t.pending.begin(), t.pending.begin() + static_cast<ptrdiff_t>(t.at));
+    t.first += t.at;
     t.at = 0;
   }
 }
 
-void RegionTracker::apply(Store& store, uint32_t slot, const Event& e) {
+void RegionTracker::apply_next(Store& store, uint32_t slot) {
+  ThreadState& t = x_threads[slot];
+  const uint64_t position = t.first + t.at;
+  const Event e = t.pending[t.at++];
+  apply(store, slot, e, position);
+  if (!x_window.enabled() || e.kind == EventKind::kLaunch) return;
+  uint32_t from = 0;
+  const OpenRegion* r = inherited(&from);
+  x_window.inherits_from(e.time, r ? site_of(from, *r) : CallSite{});
+}
+
+CallSite RegionTracker::site_of(uint32_t slot, const OpenRegion& r) const {
+  return {r.node, r.instance, thread_slot(slot).tid.load(std::memory_order_relaxed)};
+}
+
+void RegionTracker::joined(uint32_t correlation, uint64_t external_id) {
+  if (const CallSite* site = x_window.find(external_id)) return x_calls.put(correlation, *site);
+  // Open for so long that newer regions took its place in the window.
+  for (uint32_t slot = 0; slot < x_threads.size(); ++slot)
+    for (const auto& [task, stack] : x_threads[slot].stacks)
+      for (const OpenRegion& r : stack)
+        if (r.external_id == external_id) return x_calls.put(correlation, site_of(slot, r));
+  // Too many regions came and went before the record: lost. A region entered before this session is nobody's.
+  const auto [slot, position] = slot_and_position(external_id);
+  if (slot < x_began_at.size() && position >= x_began_at[slot]) count(x_losses.orphan_correlations);
+}
+
+void RegionTracker::called(uint32_t correlation, uint32_t thread, int64_t time) {
+  if (x_calls.find(correlation)) return;
+  CallSite site{0, 0, thread};
+  if (!x_own_regions.contains(thread)) {
+    const CallSite from = x_window.inherited_at(time);
+    site.node = from.node;
+    site.instance = from.instance;
+  }
+  x_calls.put(correlation, site);
+}
+
+void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t position) {
   switch (e.kind) {
     case EventKind::kLaunch: {
       const OpenRegion* r = innermost(slot, e.task);
@@ -88,7 +132,7 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e) {
       break;
     }
     case EventKind::kEnter:
-      enter(slot, e);
+      enter(slot, e, position);
       break;
     case EventKind::kExit:
       exit(store, slot, e);
@@ -108,7 +152,7 @@ const RegionTracker::OpenRegion* RegionTracker::innermost(uint32_t slot, uint64_
   return nullptr;
 }
 
-const RegionTracker::OpenRegion* RegionTracker::inherited() const {
+const RegionTracker::OpenRegion* RegionTracker::inherited(uint32_t* from) const {
   if (x_threads_open != 1) return nullptr;
   for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
     const ThreadState& t = x_threads[slot];
@@ -119,12 +163,13 @@ const RegionTracker::OpenRegion* RegionTracker::inherited() const {
       if (only) return nullptr;  // several tasks: nobody can say which
       only = &stack;
     }
+    if (from) *from = slot;
     return only ? &only->back() : nullptr;
   }
   return nullptr;
 }
 
-void RegionTracker::enter(uint32_t slot, const Event& e) {
+void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
   const OpenRegion* parent = innermost(slot, e.task);
   if (!parent && is_worker(slot)) parent = inherited();
   OpenRegion r{};
@@ -136,6 +181,14 @@ void RegionTracker::enter(uint32_t slot, const Event& e) {
   r.start = e.time;
   r.task = e.task;
   r.metadata = e.metadata;
+  r.external_id = external_region_id(thread_slot(slot), position);
+  if (x_window.enabled()) {
+    x_window.put(r.external_id, site_of(slot, r));
+    if (!is_worker(slot)) {
+      x_own_regions.insert(thread_slot(slot).tid.load(std::memory_order_relaxed));
+      x_own_regions.insert(thread_slot(slot).system_tid.load(std::memory_order_relaxed));
+    }
+  }
   ThreadState& t = x_threads[slot];
   t.stacks[e.task].push_back(r);
   if (t.open++ == 0 && !is_worker(slot)) ++x_threads_open;
@@ -158,6 +211,7 @@ void RegionTracker::exit(Store& store, uint32_t slot, const Event& e) {
     if (stack[i].name != e.id) continue;
     write_row(store, stack[i], thread_slot(slot).tid.load(std::memory_order_relaxed), e.time, false);
     delete stack[i].metadata;
+    if (x_window.enabled()) x_window.put(stack[i].external_id, site_of(slot, stack[i]));
     stack.erase(stack.begin() + static_cast<ptrdiff_t>(i));
     break;
   }

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "collect/correlation_map.h"
+#include "collect/external_correlation.h"
 #include "collect/thread_slots.h"
 #include "store/store.h"
 
@@ -19,7 +21,7 @@ namespace cuptiprof {
 
 class RegionTracker {
  public:
-  RegionTracker(CorrelationMap& calls, Losses& losses);
+  RegionTracker(CorrelationMap& calls, Losses& losses, Attribution attribution = Attribution::kCallback);
   ~RegionTracker();
 
   // Takes all events out of all rings and applies those until now, in time order across threads; region rows
@@ -35,6 +37,10 @@ class RegionTracker {
     return n.generation == x_generation ? n.string_id : intern_path(store, node);
   }
   const std::string& path_text(uint32_t node) const { return x_nodes[node].text; }
+  // Attribution::kExternal: an API record and the record before it that joins one of our IDs to its call.
+  void joined(uint32_t correlation, uint64_t external_id);
+  void called(uint32_t correlation, uint32_t thread, int64_t time);
+
   // A new store has its own strings.
   void forget_string_ids() { ++x_generation; }
 
@@ -53,6 +59,7 @@ class RegionTracker {
     uint16_t depth;
     int64_t start;
     uint64_t task;
+    uint64_t external_id;
     RegionMetadata* metadata;
   };
   using Stack = std::vector<OpenRegion>;
@@ -61,19 +68,26 @@ class RegionTracker {
     size_t open = 0;
     std::vector<Event> pending;  // taken from the ring, not applied yet
     size_t at = 0;
+    uint64_t first = 0;  // ring position of pending[0]
   };
 
-  void apply(Store& store, uint32_t slot, const Event& e);
-  void enter(uint32_t slot, const Event& e);
+  void apply(Store& store, uint32_t slot, const Event& e, uint64_t position);
+  void apply_next(Store& store, uint32_t slot);
+  void enter(uint32_t slot, const Event& e, uint64_t position);
   void exit(Store& store, uint32_t slot, const Event& e);
   const OpenRegion* innermost(uint32_t slot, uint64_t task) const;
-  const OpenRegion* inherited() const;
+  const OpenRegion* inherited(uint32_t* from = nullptr) const;
   static bool is_worker(uint32_t slot) { return thread_slot(slot).is_worker.load(std::memory_order_relaxed); }
   uint32_t intern_path(Store& store, uint32_t node);
   uint32_t child_node(uint32_t parent, uint32_t name);
   void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);
 
+  CallSite site_of(uint32_t slot, const OpenRegion& r) const;
+
   CorrelationMap& x_calls;
+  RegionWindow x_window;                       // Attribution::kExternal, as is the next
+  std::vector<uint64_t> x_began_at;            // by slot: ring position at which the session begins
+  std::unordered_set<uint32_t> x_own_regions;  // threads that opened a region themselves
   Losses& x_losses;
   std::vector<ThreadState> x_threads;
   std::vector<PathNode> x_nodes;

@@ -36,6 +36,12 @@ void wake_decoder() noexcept;
 void region_opened(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time) noexcept;
 void region_closes(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time) noexcept;
 
+// While regions are joined to launches by external correlation (external_correlation.h): an entry pushes its
+// ID, right after its event, and an exit pops it, even after the session.
+inline std::atomic<bool> g_region_ids_on{false};
+void push_region_id(ThreadSlot& slot) noexcept;
+void pop_region_id(ThreadSlot& slot) noexcept;
+
 // Takes ownership of metadata. False: not recorded (no session, or the ring is full, which is counted); then
 // the matching exit must not be recorded either.
 inline bool enter_region(uint32_t name, RegionMetadata* metadata, uint64_t task) noexcept {
@@ -52,6 +58,7 @@ inline bool enter_region(uint32_t name, RegionMetadata* metadata, uint64_t task)
   }
   ++slot->open_regions;
   slot->ever_entered.store(true, std::memory_order_relaxed);
+  if (g_region_ids_on.load(std::memory_order_relaxed)) push_region_id(*slot);
   if (slot->ring.pushed() >= slot->next_wake) {
     slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
     wake_decoder();
@@ -66,6 +73,8 @@ inline void exit_region(uint32_t name, uint64_t task) noexcept {
   if (!slot) return;
   const int64_t time = now_ns();
   if (g_open_regions_wanted.load(std::memory_order_relaxed)) region_closes(*slot, name, task, time);
+  if (slot->external_depth > 0) [[unlikely]]
+    pop_region_id(*slot);
   if (!slot->ring.push({time, task, nullptr, name, EventKind::kExit})) count(g_region_overflow);
   if (slot->open_regions > 0) --slot->open_regions;
 }

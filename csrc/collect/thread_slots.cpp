@@ -45,6 +45,7 @@ ThreadSlot* claim() noexcept {
     if (slot.state.load(std::memory_order_relaxed) != 0) continue;
     if (!slot.state.compare_exchange_strong(free, 1, std::memory_order_acq_rel)) continue;
     slot.open_regions = 0;
+    slot.external_depth = 0;
     slot.nodes_created = 0;
     slot.next_wake = slot.ring.pushed() + kRingEvents / 4;
     slot.ever_entered.store(false, std::memory_order_relaxed);

@@ -34,8 +34,9 @@ struct ThreadSlot {
   SpscRing<Event> ring;
   // Written by the owning thread only.
   uint32_t open_regions = 0;  // entered with an event and not yet left: so many slots stay reserved for exits
-  uint32_t nodes_created = 0;         // graph nodes created since the running call was entered
-  uint64_t next_wake = 0;             // ring position at which the decoder is woken next
+  uint32_t external_depth = 0;  // region IDs on this thread's stack inside CUPTI (external_correlation.h)
+  uint32_t nodes_created = 0;   // graph nodes created since the running call was entered
+  uint64_t next_wake = 0;       // ring position at which the decoder is woken next
   std::atomic<uint64_t> launches{0};  // kernel launches that execute (not captured into a graph)
   std::atomic<uint32_t> tid{0};       // thread ID to show
   std::atomic<uint32_t> system_tid{0};

@@ -1,0 +1,65 @@
+"""native.cpp from Python: built with CMake (option CUPTIPROF_BENCHMARKS), loaded through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = "overhead_native"
+BUILD_TIMEOUT_S = 240
+
+
+def build(folder: Path) -> Path | str:
+    """The library, built in `folder`; where it cannot be, why not."""
+    configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DCUPTIPROF_PYTHON=OFF", "-DCUPTIPROF_BENCHMARKS=ON", f"-DPython_EXECUTABLE={sys.executable}"]  # fmt: skip
+    for command in (configure, ["cmake", "--build", str(folder), "--target", TARGET]):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
+        except (OSError, subprocess.TimeoutExpired) as e:
+            return f"could not build the native part: {e}"
+        if done.returncode != 0:
+            return f"could not build the native part: {(done.stderr or done.stdout).strip().splitlines()[-1:]}"
+    return folder / f"lib{TARGET}.so"
+
+
+class BareCollector:
+    """Requests activity buffers and throws them away: the floor. One at a time in a process."""
+
+    def __init__(self, library: Path, libcupti: str, kind: int) -> None:
+        self._lib = ctypes.CDLL(str(library))
+        self._libcupti = libcupti.encode()
+        self._kind = kind
+
+    def start(self) -> None:
+        """Raises OSError with CUPTI's result code."""
+        if (rc := self._lib.bare_start(self._libcupti, self._kind)) != 0:
+            raise OSError(f"bare collector: CUPTI result {rc}")
+
+    def stop(self) -> int:
+        """Bytes of records that came. Raises OSError with CUPTI's result code."""
+        got = ctypes.c_uint64()
+        if (rc := self._lib.bare_stop(self._kind, ctypes.byref(got))) != 0:
+            raise OSError(f"bare collector: CUPTI result {rc}")
+        return got.value
+
+
+class EmptyKernel:
+    """An empty kernel on device 0, launched through the driver API from C; any thread."""
+
+    def __init__(self, library: Path) -> None:
+        self._lib = ctypes.CDLL(str(library))
+        self._check(self._lib.launch_prepare())
+
+    def launch(self, count: int) -> None:
+        self._check(self._lib.launch_loop(count))
+
+    def synchronize(self) -> None:
+        self._check(self._lib.launch_synchronize())
+
+    @staticmethod
+    def _check(rc: int) -> None:
+        if rc != 0:
+            raise OSError("no CUDA driver" if rc == -1 else f"CUDA driver: CUresult {rc}")
