@@ -1,0 +1,159 @@
+"""Runs probes and compares what was measured with what follows from their launches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuptiprof import _core
+from cuptiprof.errors import CuptiprofError, MetricError
+from cuptiprof.session import profile
+from cuptiprof.verify import activity, arithmetic, control_flow, memory, occupancy
+from cuptiprof.verify.machine import Machine
+from cuptiprof.verify.probe import Counted, Expected, NotHereError, Probe, Traced, Values
+
+RIGHT, WRONG, SKIPPED, FAILED = "right", "wrong", "skipped", "failed"
+"""Verdicts. Skipped: it means nothing here, or this GPU has no such metric. Failed: it could not be measured."""
+
+_HELPERS = ("sm__inst_executed.sum", "sm__cycles_active.sum")
+"""What an expectation that follows from measured numbers may use."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number of one probe. `expected` and `measured` are NaN where there is none; `reason` says why."""
+
+    probe: str
+    subject: str
+    metric: str
+    expected: float
+    measured: float
+    allowed: float
+    verdict: str
+    why: str
+    reason: str = ""
+
+
+def all_probes() -> dict[str, Probe]:
+    """Every probe by name, in the order in which they run."""
+    parts = (activity, arithmetic, control_flow, memory, occupancy)
+    return {p.name: p for part in parts for p in part.probes()}
+
+
+def choose(names: Sequence[str] | None) -> list[Probe]:
+    """Probes by name, or all.
+
+    Raises:
+        MetricError: there is no such probe.
+    """
+    known = all_probes()
+    for name in names or ():
+        if name not in known:
+            near = _core.nearest_names(name, list(known))
+            raise MetricError(f"unknown probe {name!r}", hint=f"did you mean {', '.join(near)}?" if near else "")
+    return [known[n] for n in dict.fromkeys(names)] if names else list(known.values())
+
+
+def run_probes(machine: Machine, probes: Iterable[Probe], progress: Callable[[str], None] | None = None) -> list[Check]:
+    """Run them one after the other; whatever happens to one, the others run.
+
+    Args:
+        progress: called with the name of each probe before it runs.
+
+    Raises:
+        SessionError: a profiling session runs already in this process.
+    """
+    checks: list[Check] = []
+    for probe in probes:
+        if progress:
+            progress(probe.name)
+        try:
+            plan = probe.plan(machine)
+            values, missing = _count(machine, plan) if isinstance(plan, Counted) else (_trace(machine, plan), {})
+        except NotHereError as e:
+            checks.append(_none(probe, "", SKIPPED, str(e)))
+        except CuptiprofError as e:
+            checks.append(_none(probe, "", FAILED, str(e)))
+        else:
+            checks += [_check(probe, e, values, missing, machine.facts.simulated) for e in plan.expected]
+        finally:
+            machine.release()
+    return checks
+
+
+def _trace(machine: Machine, plan: Traced) -> Values:
+    with profile(device=machine.device) as session:
+        plan.work(machine)
+        machine.synchronize()
+    return plan.measure(session.result())
+
+
+def _count(machine: Machine, plan: Counted) -> tuple[Values, dict[str, str]]:
+    """Measured numbers by key, and the metrics that this GPU lacks with the reason."""
+    wanted = {e.metric for e in plan.expected} - set(plan.words)
+    if any(callable(e.value) for e in plan.expected):
+        wanted |= set(_HELPERS)
+    names, missing = _available(sorted(wanted), machine.facts.chip)
+    values: dict[str, float] = {}
+    if names:
+        for launch in plan.launches:
+            machine.prepare(launch)
+        with profile(device=machine.device, metrics=names, strategy="replay", kernels="probe_*") as session:
+            for launch in plan.launches:
+                machine.launch(launch)
+            machine.synchronize()
+        counters: Any = session.result().counters
+        for name in names:
+            column = np.asarray(counters[name], np.float64)
+            values |= {f"{name}[{i}]" if i else name: float(v) for i, v in enumerate(column)}
+        values |= {
+            e.key: values.get(f"{e.metric}[{e.launch}]" if e.launch else e.metric, math.nan)
+            - values.get(f"{e.metric}[{e.minus}]" if e.minus else e.metric, math.nan)
+            for e in plan.expected
+            if e.minus is not None
+        }
+        for quantity, buffer in plan.words.items():
+            word = machine.word(buffer)
+            values[quantity] = math.nan if word is None else word
+    return values, missing
+
+
+def _available(names: Sequence[str], chip: str) -> tuple[list[str], dict[str, str]]:
+    from cuptiprof.metrics import resolve
+
+    here, missing = [], {}
+    for name in names:
+        try:
+            resolve([name], chip)
+        except MetricError as e:
+            missing[name] = str(e)
+        else:
+            here.append(name)
+    return here, missing
+
+
+def _check(probe: Probe, expected: Expected, values: Values, missing: dict[str, str], simulated: bool) -> Check:
+    if expected.hardware_only and simulated:
+        return _none(probe, expected.key, SKIPPED, "the simulated device runs no kernels", expected.why)
+    if expected.metric in missing:
+        return _none(probe, expected.key, SKIPPED, missing[expected.metric], expected.why)
+    try:
+        value = float(expected.value(values) if callable(expected.value) else expected.value)
+    except (KeyError, ZeroDivisionError):
+        return _none(probe, expected.key, FAILED, "what it follows from was not measured", expected.why)
+    measured = values.get(expected.key, math.nan)
+    if math.isnan(measured):
+        return Check(
+            probe.name, probe.subject, expected.key, value, measured, 0, FAILED, expected.why, "it was not measured"
+        )
+    allowed = expected.allowed(value)
+    verdict = RIGHT if abs(measured - value) <= allowed else WRONG
+    return Check(probe.name, probe.subject, expected.key, value, measured, allowed, verdict, expected.why)
+
+
+def _none(probe: Probe, key: str, verdict: str, reason: str, why: str = "") -> Check:
+    return Check(probe.name, probe.subject, key, math.nan, math.nan, math.nan, verdict, why or probe.what, reason)
