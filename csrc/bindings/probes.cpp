@@ -45,7 +45,7 @@ void register_probes(py::module_& m) {
       .def("attribute", &ProbeDevice::attribute, py::arg("id"), nogil)
       .def("kernel_attribute", &ProbeDevice::kernel_attribute, py::arg("kernel"), py::arg("id"), nogil)
       .def("memory_info", &ProbeDevice::memory_info, nogil, "[free, total] bytes")
-      .def("allocate", &ProbeDevice::allocate, py::arg("size"), nogil)
+      .def("allocate", &ProbeDevice::allocate, py::arg("size"), py::arg("zeroed") = true, nogil)
       .def("allocate_host", &ProbeDevice::allocate_host, py::arg("size"), nogil)
       .def("free", &ProbeDevice::free, py::arg("address"), nogil)
       .def("read_word", &ProbeDevice::read_word, py::arg("address"), nogil)

@@ -137,11 +137,12 @@ std::array<size_t, 2> ProbeDevice::memory_info() {
   return bytes;
 }
 
-uint64_t ProbeDevice::allocate(size_t bytes) {
+uint64_t ProbeDevice::allocate(size_t bytes, bool zeroed) {
   const Current current(*this);
   CUdeviceptr address = 0;
   CP_CALL(cuMemAlloc_v2, &address, bytes);
   x_memory.push_back(address);
+  if (!zeroed) return address;
   CP_CALL(cuMemsetD8Async, address, static_cast<unsigned char>(0), bytes, nullptr);
   CP_CALL(cuCtxSynchronize);
   return address;
@@ -186,6 +187,10 @@ void ProbeDevice::launch(const std::string& kernel, Dim3 grid, Dim3 block, unsig
   const CUfunction f = function(kernel);
   if (shared > kUsualSharedLimit)
     CP_CALL(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared));
+  if (shared >
+      0)  // the driver would split L1 as it thinks best; how many blocks fit shall not depend on that
+    CP_CALL(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+            static_cast<int>(CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
   std::vector<void*> pointers;
   for (uint64_t& argument : arguments) pointers.push_back(&argument);
   CP_CALL(cuLaunchKernel, f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,

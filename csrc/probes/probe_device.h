@@ -32,10 +32,10 @@ class ProbeDevice {
   std::array<size_t, 2> memory_info();                      // free, total
   uint64_t context() const { return reinterpret_cast<uint64_t>(x_context); }
 
-  uint64_t allocate(size_t bytes);       // zeroed device memory
-  uint64_t allocate_host(size_t bytes);  // zeroed pinned memory
-  void free(uint64_t address);           // of either kind
-  uint32_t read_word(uint64_t address);  // device memory, synchronous
+  uint64_t allocate(size_t bytes, bool zeroed = true);  // device memory
+  uint64_t allocate_host(size_t bytes);                 // zeroed pinned memory
+  void free(uint64_t address);                          // of either kind
+  uint32_t read_word(uint64_t address);                 // device memory, synchronous
 
   // Arguments are 64 bits each. More than 48 KB of shared memory is asked for when needed.
   void launch(const std::string& kernel, Dim3 grid, Dim3 block, unsigned shared, uint64_t stream,

@@ -32,6 +32,8 @@ def _chain(operation: str, dtype: str) -> Probe:
             f"smsp__sass_thread_inst_executed_op_{_LETTER[dtype]}{o}_pred_on": float(done if o == operation else 0)
             for o in ("add", "mul", "fma")
         }
+        if dtype == "f32":  # Blackwell's instructions on two floats at once, of which there are none
+            counts |= {f"smsp__sass_thread_inst_executed_op_f{o}2_pred_on": 0.0 for o in ("add", "mul", "fma")}
         counts[f"smsp__sass_thread_inst_executed_op_fp{dtype[1:]}_pred_on"] = float(done)
         why = f"{launch.threads} threads x {iterations} turns x {_SHAPE['ops_per_iteration']} instructions"
         # The assembler sets constants with HFMA2, at most two in such a kernel, and turns half of the half-precision

@@ -63,9 +63,11 @@ def _atomics(kind: str) -> Probe:
         memory = Buffer(grid * _BLOCK * _WORD)
         why = f"{warps} warps x {iterations} turns"
         op = {"reduction": "red", "atomic": "atom"}[kind]
+        counted = (
+            "smsp__inst_executed_op_global_red" if kind == "reduction" else "smsp__sass_inst_executed_op_global_atom"
+        )
         counts = {
-            f"smsp__inst_executed_op_global_{op}": float(requests),
-            f"smsp__sass_inst_executed_op_global_{op}": float(requests),
+            counted: float(requests),
             f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}": float(requests),
             f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}": float(sectors),
         }

@@ -22,6 +22,7 @@ class Machine(Protocol):
     """What probes do. Streams, events and graphs are integers; stream 0 is the default one."""
 
     facts: Facts
+    library: _core.CuptiLibrary
     device: str  # for ``profile(device=...)``
 
     def registers(self, kernel: str) -> tuple[int, int]:
@@ -79,7 +80,7 @@ class CudaMachine:
                 "this build of cuptiprof has no probe kernels: nvcc was not found when it was built",
                 hint="install the CUDA toolkit (or set CUDACXX to its nvcc) and reinstall cuptiprof",
             )
-        self._library = library
+        self.library = library
         self._gpu = _core.ProbeDevice(library, 0)
         self._others: list[Any] = []
         self._buffers: dict[int, tuple[Buffer, int]] = {}
@@ -112,8 +113,10 @@ class CudaMachine:
 
     def _copy_memory(self, which: str, size: int) -> int:
         if (which, size) not in self._copies:
-            allocate = self._gpu.allocate_host if which == "host" else self._gpu.allocate
-            self._copies[which, size] = allocate(size)
+            # Not zeroed: setting it would be a record too.
+            self._copies[which, size] = (
+                self._gpu.allocate_host(size) if which == "host" else self._gpu.allocate(size, False)
+            )
         return self._copies[which, size]
 
     def copy(self, kind: int, size: int, stream: int = 0) -> None:
@@ -123,8 +126,10 @@ class CudaMachine:
 
     def copy_peer(self, size: int) -> None:
         if not self._others:
-            self._others.append(_core.ProbeDevice(self._library, 1))
-        self._gpu.copy_peer(self._copy_memory("to", size), self._others[0], self._others[0].allocate(size), size, 0)
+            self._others.append(_core.ProbeDevice(self.library, 1))
+        self._gpu.copy_peer(
+            self._copy_memory("to", size), self._others[0], self._others[0].allocate(size, False), size, 0
+        )
 
     def set(self, value: int, width: int, count: int, stream: int = 0) -> None:
         self._gpu.set(self._copy_memory("to", width * count), value, width, count, stream)

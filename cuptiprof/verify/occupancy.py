@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cuptiprof.occupancy import Occupancy, occupancy
+from cuptiprof.occupancy import NO_CARVEOUT, Occupancy, occupancy
 from cuptiprof.verify.machine import Machine
 from cuptiprof.verify.probe import WARP, Buffer, Counted, Expected, Launch, NotHereError, Probe
 
@@ -20,7 +20,8 @@ def _theory(machine: Machine, kernel: str, block: int, shared: int) -> Occupancy
         major, minor = machine.facts.compute
         raise NotHereError(f"the limits of compute capability {major}.{minor} are not known")
     registers, static = machine.registers(kernel)
-    return occupancy(limits, [block], [registers], [static], [shared])
+    # With shared memory the launch asks for the largest carve-out.
+    return occupancy(limits, [block], [registers], [static], [shared], [100 if shared else NO_CARVEOUT])
 
 
 def _full(machine: Machine, kernel: str, block: int, shared: int, args: tuple[Any, ...], limiter: str) -> Counted:

@@ -63,9 +63,6 @@ def run_probes(machine: Machine, probes: Iterable[Probe], progress: Callable[[st
 
     Args:
         progress: called with the name of each probe before it runs.
-
-    Raises:
-        SessionError: a profiling session runs already in this process.
     """
     checks: list[Check] = []
     for probe in probes:
@@ -77,7 +74,7 @@ def run_probes(machine: Machine, probes: Iterable[Probe], progress: Callable[[st
         except NotHereError as e:
             checks.append(_none(probe, "", SKIPPED, str(e)))
         except CuptiprofError as e:
-            checks.append(_none(probe, "", FAILED, str(e)))
+            checks.append(_none(probe, "", FAILED, str(e).replace("\n", " ")))
         else:
             checks += [_check(probe, e, values, missing, machine.facts.simulated) for e in plan.expected]
         finally:
@@ -97,7 +94,7 @@ def _count(machine: Machine, plan: Counted) -> tuple[Values, dict[str, str]]:
     wanted = {e.metric for e in plan.expected} - set(plan.words)
     if any(callable(e.value) for e in plan.expected):
         wanted |= set(_HELPERS)
-    names, missing = _available(sorted(wanted), machine.facts.chip)
+    names, missing = _available(sorted(wanted), machine)
     values: dict[str, float] = {}
     if names:
         for launch in plan.launches:
@@ -122,15 +119,21 @@ def _count(machine: Machine, plan: Counted) -> tuple[Values, dict[str, str]]:
     return values, missing
 
 
-def _available(names: Sequence[str], chip: str) -> tuple[list[str], dict[str, str]]:
+def _available(names: Sequence[str], machine: Machine) -> tuple[list[str], dict[str, str]]:
     from cuptiprof.metrics import resolve
 
+    chip = machine.facts.chip
+    planner = _core.MetricPlanner(machine.library, chip)
     here, missing = [], {}
     for name in names:
         try:
-            resolve([name], chip)
+            inputs = [i for m in resolve([name], chip) for i in m.inputs]
         except MetricError as e:
-            missing[name] = str(e)
+            missing[name] = str(e).splitlines()[0]
+            continue
+        unknown = [i for i in inputs if planner.properties(i) is None]
+        if unknown:
+            missing[name] = f"{chip} has no {unknown[0]}"
         else:
             here.append(name)
     return here, missing

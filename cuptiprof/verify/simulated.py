@@ -35,11 +35,12 @@ class SimMachine:
     def __init__(self, device: str = "sim", *, distort: Mapping[str, float] | None = None) -> None:
         opened = open_device(device)
         self.device = device
+        self.library = opened.library
         self._sim = SimDevice()
         self._distort = dict(distort or {})
         self._next = 16  # IDs of streams, events and graphs
         major, minor = self._attribute(MAJOR), self._attribute(MINOR)
-        chip = _core.chip_name(opened.library, 0)
+        chip = _core.chip_name(self.library, 0)
         self.facts = Facts(
             chip=chip,
             name=f"simulated {chip}",
