@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -105,10 +106,11 @@ def _streams(machine: Machine) -> Traced:
 
     def measure(result: Result) -> Values:
         k = result.kernels
+        span = float(k["end"].max() - k["start"].min()) if len(k) else math.nan
         return {
             "streams": float(len(set(k["stream"]))),
             "kernels": float(len(k)),
-            "span over one kernel": float(k["end"].max() - k["start"].min()) / ns,
+            "span over one kernel": span / ns,
         }
 
     return Traced(

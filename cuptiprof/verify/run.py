@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cuptiprof import _core
+from cuptiprof.counters.live import CounterWarning
 from cuptiprof.errors import CuptiprofError, MetricError
 from cuptiprof.session import profile
 from cuptiprof.verify import activity, arithmetic, control_flow, memory, occupancy
@@ -21,6 +23,8 @@ RIGHT, WRONG, SKIPPED, FAILED = "right", "wrong", "skipped", "failed"
 
 _HELPERS = ("sm__inst_executed.sum", "sm__cycles_active.sum")
 """What an expectation that follows from measured numbers may use."""
+
+_NOTHING_LOST = Expected("records lost", 0, "every record of so little work arrives")
 
 
 @dataclass(frozen=True)
@@ -70,13 +74,19 @@ def run_probes(machine: Machine, probes: Iterable[Probe], progress: Callable[[st
             progress(probe.name)
         try:
             plan = probe.plan(machine)
-            values, missing = _count(machine, plan) if isinstance(plan, Counted) else (_trace(machine, plan), {})
+            if isinstance(plan, Counted):
+                values, missing, reason = _count(machine, plan)
+                expected = plan.expected
+            else:
+                values, missing, reason = _trace(machine, plan), {}, ""
+                expected = (*plan.expected, _NOTHING_LOST)
         except NotHereError as e:
             checks.append(_none(probe, "", SKIPPED, str(e)))
         except CuptiprofError as e:
             checks.append(_none(probe, "", FAILED, str(e).replace("\n", " ")))
         else:
-            checks += [_check(probe, e, values, missing, machine.facts.simulated) for e in plan.expected]
+            simulated = machine.facts.simulated
+            checks += [_check(probe, e, values, missing, simulated, reason) for e in expected]
         finally:
             machine.release()
     return checks
@@ -86,25 +96,32 @@ def _trace(machine: Machine, plan: Traced) -> Values:
     with profile(device=machine.device) as session:
         plan.work(machine)
         machine.synchronize()
-    return plan.measure(session.result())
+    result = session.result()
+    return {**plan.measure(result), _NOTHING_LOST.metric: float(sum(result.losses.values()))}
 
 
-def _count(machine: Machine, plan: Counted) -> tuple[Values, dict[str, str]]:
-    """Measured numbers by key, and the metrics that this GPU lacks with the reason."""
+def _count(machine: Machine, plan: Counted) -> tuple[Values, dict[str, str], str]:
+    """Measured numbers by key, the metrics that this GPU lacks with the reason, and why others could not be measured."""
     wanted = {e.metric for e in plan.expected} - set(plan.words)
     if any(callable(e.value) for e in plan.expected):
         wanted |= set(_HELPERS)
     names, missing = _available(sorted(wanted), machine)
     values: dict[str, float] = {}
+    refusals: list[str] = []
     if names:
         for launch in plan.launches:
             machine.prepare(launch)
-        with profile(device=machine.device, metrics=names, strategy="replay", kernels="probe_*") as session:
-            for launch in plan.launches:
-                machine.launch(launch)
-            machine.synchronize()
-        counters: Any = session.result().counters
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", CounterWarning)
+            with profile(device=machine.device, metrics=names, strategy="replay", kernels="probe_*") as session:
+                for launch in plan.launches:
+                    machine.launch(launch)
+                machine.synchronize()
+            counters: Any = session.result().counters
+        refusals = [" ".join(str(w.message).split()) for w in caught if issubclass(w.category, CounterWarning)]
         for name in names:
+            if name not in counters:  # nothing was counted
+                continue
             column = np.asarray(counters[name], np.float64)
             values |= {f"{name}[{i}]" if i else name: float(v) for i, v in enumerate(column)}
         values |= {
@@ -116,7 +133,7 @@ def _count(machine: Machine, plan: Counted) -> tuple[Values, dict[str, str]]:
         for quantity, buffer in plan.words.items():
             word = machine.word(buffer)
             values[quantity] = math.nan if word is None else word
-    return values, missing
+    return values, missing, "; ".join(refusals)
 
 
 def _available(names: Sequence[str], machine: Machine) -> tuple[list[str], dict[str, str]]:
@@ -139,7 +156,9 @@ def _available(names: Sequence[str], machine: Machine) -> tuple[list[str], dict[
     return here, missing
 
 
-def _check(probe: Probe, expected: Expected, values: Values, missing: dict[str, str], simulated: bool) -> Check:
+def _check(
+    probe: Probe, expected: Expected, values: Values, missing: dict[str, str], simulated: bool, reason: str = ""
+) -> Check:
     if expected.hardware_only and simulated:
         return _none(probe, expected.key, SKIPPED, "the simulated device runs no kernels", expected.why)
     if expected.metric in missing:
@@ -151,7 +170,7 @@ def _check(probe: Probe, expected: Expected, values: Values, missing: dict[str, 
     measured = values.get(expected.key, math.nan)
     if math.isnan(measured):
         return Check(
-            probe.name, probe.subject, expected.key, value, measured, 0, FAILED, expected.why, "it was not measured"
+            probe.name, probe.subject, expected.key, value, measured, 0, FAILED, expected.why, reason or "not measured"
         )
     allowed = expected.allowed(value)
     verdict = RIGHT if abs(measured - value) <= allowed else WRONG
