@@ -12,6 +12,7 @@ void register_counters_plan(pybind11::module_& m);
 void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
 void register_recorded(pybind11::module_& m);
+void register_probes(pybind11::module_& m);
 void register_region(pybind11::module_& m);
 void register_schema(pybind11::module_& m);
 void register_filter(pybind11::module_& m);

@@ -22,10 +22,12 @@ struct Api {
 #define CP_REQUIRED(name) decltype(&::name) name = nullptr;
 #define CP_OPTIONAL(name, since, feature, without) decltype(&::name) name = nullptr;
 #define CP_DRIVER(name) decltype(&::name) name = nullptr;
+#define CP_PROBE_DRIVER(name) CP_DRIVER(name)
 #include "cupti/api.def"
 #undef CP_REQUIRED
 #undef CP_OPTIONAL
 #undef CP_DRIVER
+#undef CP_PROBE_DRIVER
 
   int version = 0;         // cuptiGetVersion
   int driver_version = 0;  // cuDriverGetVersion; 0: no driver

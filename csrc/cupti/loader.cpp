@@ -80,10 +80,12 @@ std::shared_ptr<const Api> load_cupti(const LoadRequest& request) {
 #define CP_DRIVER(name)            \
   if (request.simulated || driver) \
     api->name = reinterpret_cast<decltype(&::name)>(dlsym(request.simulated ? handle : driver, #name));
+#define CP_PROBE_DRIVER(name) CP_DRIVER(name)
 #include "cupti/api.def"
 #undef CP_REQUIRED
 #undef CP_OPTIONAL
 #undef CP_DRIVER
+#undef CP_PROBE_DRIVER
   if (absent)
     throw Error(ErrorKind::kDevice, api->path + " lacks " + absent + ": not a CUPTI of CUDA 12 or 13",
                 "pip install 'nvidia-cuda-cupti>=13.0', or name a libcupti.so with CUPTIPROF_CUPTI");
@@ -140,10 +142,12 @@ std::vector<Feature> features(const Api& api) {
         {name, works, since, works ? "" : #function, works ? "" : static_cast<const char*>(without)}); \
   }
 #define CP_DRIVER(function)
+#define CP_PROBE_DRIVER(function)
 #include "cupti/api.def"
 #undef CP_REQUIRED
 #undef CP_OPTIONAL
 #undef CP_DRIVER
+#undef CP_PROBE_DRIVER
   auto field = [&](const char* name, uint32_t version, const char* since, const char* record,
                    const char* without) {
     const bool works = static_cast<uint32_t>(api.version) >= version;

@@ -30,10 +30,12 @@ std::shared_ptr<const Api> planning_library(const std::string& path, int version
 #define CP_REQUIRED(name) api->name = Refuse<decltype(api->name)>::call;
 #define CP_OPTIONAL(name, since, feature, without)
 #define CP_DRIVER(name)
+#define CP_PROBE_DRIVER(name)
 #include "cupti/api.def"
 #undef CP_REQUIRED
 #undef CP_OPTIONAL
 #undef CP_DRIVER
+#undef CP_PROBE_DRIVER
   return api;
 }
 

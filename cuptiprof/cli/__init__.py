@@ -1,4 +1,4 @@
-"""The command line: ``cuptiprof demo | run | report | export | metrics | doctor``. One file a command."""
+"""The command line: ``cuptiprof demo | run | report | export | metrics | doctor | verify``. One file a command."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from cuptiprof.cli import demo, doctor, export, metrics, report, run
+from cuptiprof.cli import demo, doctor, export, metrics, report, run, verify
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.version import __version__
 
-COMMANDS = {"demo": demo, "run": run, "report": report, "export": export, "metrics": metrics, "doctor": doctor}
+COMMANDS = {
+    "demo": demo,
+    "run": run,
+    "report": report,
+    "export": export,
+    "metrics": metrics,
+    "doctor": doctor,
+    "verify": verify,
+}
 
 
 class Parser(argparse.ArgumentParser):

@@ -20,8 +20,9 @@ ALLOWED = {
     "filter": {"base", "filter"},
     "collect": {"base", "cupti", "store", "filter", "collect"},
     "counters": {"base", "cupti", "store", "filter", "counters"},
+    "probes": {"base", "cupti", "probes"},
     "session": {"base", "cupti", "store", "filter", "collect", "counters", "session"},
-    "bindings": {"base", "cupti", "store", "filter", "collect", "counters", "session", "bindings"},
+    "bindings": {"base", "cupti", "store", "filter", "collect", "counters", "probes", "session", "bindings"},
     "sim": set(),
 }
 
@@ -41,7 +42,7 @@ def test_includes_go_one_way(path: Path) -> None:
             assert target in ALLOWED[layer(path)], f"{path} includes {include}"
     if layer(path) != "bindings":
         assert "pybind11" not in text and "<Python.h>" not in text
-    if layer(path) not in ("cupti", "collect", "counters", "sim", "bindings", "session"):
+    if layer(path) not in ("cupti", "collect", "counters", "probes", "sim", "bindings", "session"):
         assert "<cupti" not in text and "<cuda.h>" not in text
 
 
