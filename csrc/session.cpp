@@ -161,7 +161,11 @@ void Session::start(bool armed) {
 void Session::start_counters() {
   {
     const std::lock_guard lock(g_hanging_mutex);
-    std::erase_if(hanging(), [](const auto& counters) { return counters->finish(); });
+    std::erase_if(hanging(), [](const auto& counters) {
+      // A thread that ended left for good, though nobody saw it.
+      if (!Activity::instance().is_inside(counters->launch_observer())) counters->everyone_left();
+      return counters->finish();
+    });
   }
   CounterOptions options = *x_options.counters;
   options.selector.region_name = &region_name;

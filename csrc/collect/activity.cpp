@@ -345,6 +345,14 @@ bool Activity::observe(LaunchObserver* launches, RegionObserver* regions_as_such
   return left;
 }
 
+bool Activity::is_inside(const LaunchObserver* observer) noexcept {
+  for (uint32_t i = 0; i < thread_slot_count(); ++i) {
+    const ThreadSlot& slot = thread_slot(i);
+    if (slot.state.load() == 1 && observer && slot.counted_by.load() == observer) return true;
+  }
+  return false;
+}
+
 void Activity::note_context(CUcontext context) noexcept {
   if (!context) return;
   for (auto& c : x_contexts) {

@@ -60,6 +60,9 @@ class Activity {
   // on.
   bool observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept;
 
+  // A living thread is in a launch that this observer counts.
+  static bool is_inside(const LaunchObserver* observer) noexcept;
+
   // Waits for the GPU, flushes, and waits until every launch seen has its record, or none came for
   // `timeout_ms`.
   void complete(Decoder& decoder, int timeout_ms);

@@ -79,6 +79,7 @@ class CounterStrategy {
   // Everything measured is in `rows`, and nothing is left switched on. False: a launch hangs inside CUPTI, so
   // something is; may be called again.
   virtual bool finish() noexcept { return true; }
+  virtual void everyone_left() noexcept {}  // no thread is in a launch of ours, though one did not say so
   // The work is run again for the next pass. False: all passes are done.
   virtual bool next_pass() { return false; }
   virtual void abandon_passes() noexcept {}  // the repeated work failed: what was measured of it is forgotten

@@ -24,6 +24,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   void resume() noexcept override { x_on.store(true); }
   void step() noexcept override;
   bool finish() noexcept override;
+  void everyone_left() noexcept override { x_turn.give_back(); }
   void complete() noexcept override;
   void kept() noexcept override;
   void discarded() noexcept override;

@@ -188,7 +188,8 @@ void PmSampler::apply() noexcept {
   const bool wanted = x_on && x_window.load();
   for (Device& d : x_devices) {
     if (d.started && !wanted) stop(d);
-    if (!d.started && wanted && d.object && !d.given_up) start(d);
+    if (!d.started && wanted && d.object && !d.given_up && !start(d))
+      d.given_up = ++d.failures >= kMaxFailures;
   }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the native code with ASan+UBSan and with TSan and runs the stress test on the stand-in with 16 threads.
+# Builds the native code with ASan+UBSan and with TSan and runs the stress tests on the stand-in with many threads.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)

@@ -181,3 +181,23 @@ def test_a_context_destroyed_inside_a_measured_region(machine: SimDevice) -> Non
     result = prof.result()
     assert counted(result) == {"unfinished": 1}
     np.testing.assert_allclose(result.counters["inst_executed"], [inst(machine, "k")])
+
+
+def test_repeated_runs_in_several_configurations_are_kept_apart(machine: SimDevice) -> None:
+    """PCIe and SM counters do not go together: each run is measured once in each."""
+
+    def work(n: int) -> None:
+        for name in ("a", "b"):
+            with cuptiprof.region(name):
+                machine.launch(name, grid=(n, 1, 1))
+
+    names = ["inst_executed", "pcie__read_bytes.sum"]
+    with cuptiprof.profile(device="sim", metrics=names, strategy="range", repeatable=True) as prof:
+        machine.launch("warm")
+        for n in (1, 2, 3):
+            prof.repeat(work, n)
+    result = prof.result()
+    assert len(result.metadata["counters"]["groups"]) == 2 and set(result.metric_ranges["passes"]) == {2}
+    truth = [inst(machine, name, grid=(n, 1, 1)) for n in (1, 2, 3) for name in ("a", "b")]
+    np.testing.assert_allclose(result.counters["inst_executed"], truth, rtol=1e-9)
+    assert np.isfinite(result.counters["pcie__read_bytes.sum"]).all()

@@ -58,11 +58,14 @@ def test_stop_while_a_launch_hangs_and_a_session_after_it(machine: SimDevice) ->
     assert list(result.metric_ranges["name"]) == ["before"]
     thread.join()
     for strategy in ("replay", "range"):
-        with quiet_warnings(), cuptiprof.profile(device="sim", metrics=ONE_PASS, strategy=strategy) as again:
-            machine.launch("after", context=5)
+        begin = time.monotonic()
+        with cuptiprof.profile(device="sim", metrics=ONE_PASS, strategy=strategy) as again:
+            machine.launch("after")
             with cuptiprof.region("r"):
-                machine.launch("after", context=5)
-        assert len(again.result().metric_ranges) >= 1
+                machine.launch("after")
+        # The context that hung is free again, and nobody waits for what is over.
+        assert not counted(again.result()) and time.monotonic() - begin < 1.5
+        np.testing.assert_allclose(again.result().counters["inst_executed"], inst(machine, "after"))
 
 
 def _try(function: Any) -> None:
