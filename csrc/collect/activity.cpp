@@ -167,7 +167,8 @@ void Activity::set_callbacks(bool on) {
     for (const CUpti_CallbackId cbid : driver_gpu_work_cbids())
       enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, on);
   else
-    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED, on);  // launches do not tell us
+    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED,
+                    on);  // launches do not tell us
   if (x_options.profiler_calls) {
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, on);
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, on);

@@ -22,9 +22,7 @@ def open_planner(
         MetricError: a chip that the library does not know, with the nearest names.
     """
     library = library or planning_library()
-    return _core.MetricPlanner(
-        library, check_chip(chip, _core.metric_chips(library)), sampling, None, plan_cache_dir()
-    )
+    return _core.MetricPlanner(library, check_chip(chip, _core.metric_chips(library)), sampling, None, plan_cache_dir())
 
 
 def count_passes(planner: _core.MetricPlanner, inputs: Sequence[str]) -> int:
