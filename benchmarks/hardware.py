@@ -1,8 +1,8 @@
 """Everything that wants a GPU, in one command: python -m benchmarks.hardware --out DIR
 
-The doctor, the questions about counters (benchmarks.probes), the gpu tests, an empty-kernel launch loop with and without us, what
-counters, selection and planning cost, the demo and the transformer example; writes DIR/report.json and at most seven files beside
-it. Each part is a process with a time limit: one that fails, hangs or finds no time left is reported and the rest goes on. Under
+The doctor, verify, the questions about counters (benchmarks.probes), what counters and tracing cost beside the peers, agreement with
+torch.profiler and ncu, fixtures for tests without a GPU, the gpu tests, planning and the transformer example; writes
+DIR/report.json and at most seven files beside it. Each part is a process with a time limit: one that fails, hangs or finds no time left is reported and the rest goes on. Under
 eight minutes in all. Without a GPU it says so and runs on the stand-in, marked simulated.
 """
 
@@ -13,12 +13,14 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import arguments, machine, spread
+from benchmarks.common import arguments, machine
 from benchmarks.gpu_work import STAND_IN, gpu_name
 from cuptiprof.locate import driver_present
 
@@ -101,83 +103,43 @@ def parts_of(device: str, out: Path) -> list[Part]:
         "--steps",
         "5",
     ]
-    json_of = {name: out / f"{name}.json" for name in ("counters", "selectivity", "planning")}
+    files = {name: out / f"{name}.json" for name in ("counters", "overhead", "agreement")}
 
     def benchmark(name: str, *more: str) -> list[str]:
-        return ["-m", f"benchmarks.{name}", *more, "--out", str(json_of[name])]
+        return ["-m", f"benchmarks.{name}", "--device", device, *more, "--out", str(files[name])]
 
     return [
         Part("doctor", ["-m", "cuptiprof", "doctor", "--json", "--device", device], 40),
-        Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "130"], 150),
-        Part("counters", benchmark("counters", "--device", device, "--seconds", "60"), 100, json_of["counters"]),
+        Part("verify", ["-m", "cuptiprof", "verify", "--format", "json", "--device", device], 60),
+        Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "110"], 130),
+        Part("counters", benchmark("counters", "--seconds", "45"), 80, files["counters"]),
+        Part("overhead", benchmark("overhead", "--quick", "--limit", "60"), 120, files["overhead"]),
+        Part("fixtures", ["-m", "benchmarks.hardware", "--fixtures", device, "--out", str(out)], 50),
         Part("tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "60", *tests], 150),
-        Part("launch_loop", ["-m", "benchmarks.hardware", "--launch-loop", device], 40),
-        Part("selectivity", benchmark("selectivity", "--rounds", "5"), 60, json_of["selectivity"]),
-        Part("planning", benchmark("planning", "--rounds", "7"), 60, json_of["planning"]),
-        Part("demo", ["-m", "cuptiprof", "demo", "--limit", "5"], 30),
+        Part("agreement", benchmark("agreement"), 80, files["agreement"]),
+        Part("planning", ["-m", "benchmarks.planning", "--rounds", "7"], 60),
         Part("example", ["-m", "cuptiprof", *example], 60),
     ]
 
 
-def launch_loop(device: str, rounds: int = 9, launches: int = 20_000) -> dict[str, Any]:
-    """ns a launch of an empty-ish kernel: nothing, kernels only, and everything we collect by default."""
-    import cuptiprof
-
-    if device == "cuda":
-        import torch
-
-        x = torch.ones(1, device="cuda")
-
-        def work() -> None:
-            for _ in range(launches):
-                x.add_(1)
-            torch.cuda.synchronize()
-    else:
-        from cuptiprof.sim.device import Op, SimDevice
-
-        sim = SimDevice()
-        ops = sim.ops(launches, Op.KERNEL, name="k", duration_ns=10)
-
-        def work() -> None:
-            sim.run(ops)
-
-    def timed() -> float:
-        start = time.perf_counter_ns()
-        work()
-        return (time.perf_counter_ns() - start) / launches
-
-    def under(**options: Any) -> float:
-        with cuptiprof.profile(device=device, **options) as prof:
-            took = timed()
-        lost = prof.result().losses
-        losses.append(dict(lost) if lost else {})
-        return took
-
-    losses: list[dict[str, int]] = []
-    samples: dict[str, list[float]] = {"nothing": [], "kernels": [], "default": [], "after": []}
-    timed()
-    for _ in range(rounds):
-        samples["nothing"].append(timed())
-        samples["kernels"].append(under(activities=["kernel"]))
-        samples["default"].append(under())
-        samples["after"].append(timed())
-    return {
-        "unit": "ns per launch",
-        "launches": launches,
-        **{k: spread(v) for k, v in samples.items()},
-        "losses": [x for x in losses if x],
-    }
+def record_fixtures(device: str, out: Path) -> None:
+    """The recorded buffers and images, as one file."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [sys.executable, "-m", "benchmarks.record_fixtures", "--device", device, "--out", scratch]
+        subprocess.run(command, cwd=ROOT, check=True)
+        with tarfile.open(out / "fixtures.tar.gz", "w:gz") as packed:
+            packed.add(scratch, "fixtures")
 
 
 def main() -> int:
     parser = arguments(__doc__)
-    parser.add_argument("--launch-loop", choices=("cuda", "sim"), help="only this part, as JSON (used by the report)")
+    parser.add_argument("--fixtures", choices=("cuda", "sim"), help="only record fixtures into DIR (a part of the run)")
     options = parser.parse_args()
-    if options.launch_loop:
-        print(json.dumps(launch_loop(options.launch_loop)))
-        return 0
     out = (options.out or Path("out/hardware")).resolve()
     out.mkdir(parents=True, exist_ok=True)
+    if options.fixtures:
+        record_fixtures(options.fixtures, out)
+        return 0
     log = out / "log.txt"
     log.write_text("")
     device = "cuda" if driver_present() else "sim"
@@ -190,7 +152,7 @@ def main() -> int:
     for part in parts_of(device, out):
         line, output = run_part(part, log, until)
         report["parts"].append(line)
-        if part.name in ("doctor", "launch_loop"):
+        if part.name in ("doctor", "verify", "planning"):
             report[part.name] = parse_json(output)
         elif part.name == "probes":
             report["probes"] = probe_answers(output, out)

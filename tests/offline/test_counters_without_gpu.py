@@ -124,10 +124,18 @@ def test_plans_for_real_chips_without_torch(chip: str, passes: int) -> None:
     assert plan("l2_tex_hit_rate")["passes_together"] == 2
 
 
-def test_every_question_to_the_hardware_is_answered_on_the_stand_in() -> None:
+# The checkout comes last on the path: the package under test is the installed one.
+FROM_CHECKOUT = """
+import sys
+sys.path.append(sys.argv.pop(1))
+"""
+
+
+def test_every_question_to_the_hardware_is_answered_on_the_stand_in(tmp_path: Path) -> None:
+    program = FROM_CHECKOUT + "import runpy\nrunpy.run_module('benchmarks.probes', run_name='__main__', alter_sys=True)"
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.probes", "--all", "--device", "sim", "--seconds", "120"],
-        cwd=ROOT,
+        [sys.executable, "-c", program, str(ROOT), "--all", "--device", "sim", "--seconds", "120"],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=180,
@@ -143,21 +151,22 @@ def test_every_question_to_the_hardware_is_answered_on_the_stand_in() -> None:
     assert lines["locked_clocks"]["answer"] == {"not applicable": "the stand-in has no clocks to lock"}
 
 
-BROKEN = """
+BROKEN = f"""{FROM_CHECKOUT}
 import os, time
 from benchmarks.probes import __main__ as probes
 probes.PROBE_SECONDS = 3.5
 def crashes(work): os.abort()
 def hangs(work): time.sleep(60)
 def raises(work): raise ValueError("no")
-def answers(work): return {"yes": 1}
-probes.PROBES = {p.__name__: p for p in (crashes, hangs, raises, answers)}
+def answers(work): return {{"yes": 1}}
+probes.PROBES = {{p.__name__: p for p in (crashes, hangs, raises, answers)}}
 probes.ask_all("sim", 60)
 """
 
 
-def test_a_question_that_crashes_or_hangs_is_an_answer() -> None:
-    done = subprocess.run([sys.executable, "-c", BROKEN], cwd=ROOT, capture_output=True, text=True, timeout=60)
+def test_a_question_that_crashes_or_hangs_is_an_answer(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BROKEN, str(ROOT)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     lines = {line["probe"]: line for line in map(json.loads, done.stdout.splitlines())}
     assert lines["crashes"]["error"] == "crashed: signal 6" and "killed after" in lines["hangs"]["error"]
     assert lines["raises"]["error"] == "ValueError: no" and lines["answers"]["answer"] == {"yes": 1}

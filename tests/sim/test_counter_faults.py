@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 from counter_abi import CounterApi, refused
@@ -33,10 +36,31 @@ def api(sim: SimDevice) -> CounterApi:
     return CounterApi()
 
 
+UNINITIALISED = """
+import sys
+sys.path.append(sys.argv[1])
+from counter_abi import CounterApi, CuptiFailed
+from cuptiprof.sim.device import SimDevice
+device = SimDevice()
+device.reset()
+device.launch("warm up")
+api = CounterApi()
+try:
+    api.call("cuptiRangeProfilerEnable", context=api.context())
+except CuptiFailed as e:
+    print(e.code)
+"""
+
+
+def test_the_profiler_must_be_initialised_first() -> None:
+    """In a process of its own: once initialised, a library stays so."""
+    command = [sys.executable, "-c", UNINITIALISED, str(Path(__file__).parent)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == str(NOT_INITIALIZED), done.stderr
+
+
 def test_wrong_order(api: CounterApi, sim: SimDevice) -> None:
     sim.launch("warm up")
-    with refused(NOT_INITIALIZED):
-        api.call("cuptiRangeProfilerEnable", context=api.context())
     ranges = Ranges(api, ONE_PASS, mode=USER, replay=USER_REPLAY)
     for wrong in (ranges.stop, ranges.pop, lambda: ranges.push("a")):
         with refused(INVALID_OPERATION):

@@ -170,7 +170,7 @@ def test_a_hundred_sessions_cost_what_the_first_did(machine: SimDevice) -> None:
     before = measure()
     last = [session(i) for i in range(100)]
     after = measure()
-    assert after[1:] == before[1:]
+    assert after[1] <= before[1] and after[2] <= before[2]  # fewer: of another test, ending meanwhile
     assert after[0] - before[0] < 8 << 20
     assert np.median(last) < 3 * np.median(first)
 
