@@ -82,8 +82,11 @@ def compare_kernels(part: str, ours: Sequence[Kernel], theirs: Sequence[Kernel],
 def compare_each(part: str, ours: Sequence[Kernel], theirs: Sequence[Kernel], slack_ns: float) -> list[Row]:
     """The same execution in both, kernel by kernel in order of start: names, grids, streams equal, times within `slack_ns`."""
     rows = [Row(part, "(all)", "kernels", len(ours), len(theirs), 0)]
-    order = lambda kernels: sorted(kernels, key=lambda k: (k.start, k.stream, k.name))  # noqa: E731
-    pairs = list(zip(order(ours), order(theirs), strict=False))
+
+    def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
+        return sorted(kernels, key=lambda k: (k.start, k.stream, k.name))
+
+    pairs = list(zip(in_order(ours), in_order(theirs), strict=False))
     same = {
         "names equal": sum(key_of(a.name) == key_of(b.name) for a, b in pairs),
         "grids equal": sum(a.grid == b.grid for a, b in pairs),

@@ -45,7 +45,6 @@ class LaunchSelector {
   // ID of the path and whether the filter's region patterns select it.
   [[nodiscard]] bool selects_path(std::span<const uint32_t> regions, uint32_t* path) noexcept;
 
-  [[nodiscard]] bool needs_regions() const noexcept { return true; }
   [[nodiscard]] std::string text(uint32_t id) const;
   // Distinct names judged, and how many of them communicate between GPUs and were left out for that.
   [[nodiscard]] uint64_t names_judged() const noexcept { return x_judged.load(); }

@@ -144,21 +144,36 @@ def test_steps_that_differ_leave_values_out_and_say_so(ops: Any) -> None:
             SimDevice().run(ops[:2] if step % 2 == 0 else ops[:1])
             prof.step()
     result = prof.result()
-    values = result.counters["gld_efficiency"] if "gld_efficiency" in result.counters else np.array([np.nan] * 2)
-    assert np.isnan(values).sum() == 1
+    # kernel_1 came in steps of the first group only.
+    assert dict(zip(result.metric_ranges["name"], np.isnan(result.counters["gld_efficiency"]), strict=True)) == {
+        "kernel_0": False,
+        "kernel_1": True,
+    }
     assert any("1 of 2 kernels were not met in every pass group" in n for n in result.metadata["counters"]["notes"])
 
 
 def test_a_metric_with_inputs_of_two_groups_is_computed_from_means(ops: Any) -> None:
-    name = "atomic_transactions_per_request"
+    """Of a ratio whose parts change from launch to launch, the ratio of the means, not the mean of the ratios."""
+    (metric,) = resolve(["global_hit_rate"], "GH100")
     device = SimDevice()
-    with cuptiprof.profile(device="sim", metrics=[name, "gld_efficiency", "ipc"], strategy="iterate") as prof:
-        device.run(np.tile(ops[:3], 8))
+    truth: list[dict[str, float]] = []
+    with cuptiprof.profile(device="sim", metrics=[metric.name, "ipc"], strategy="iterate") as prof:
+        for i in range(8):
+            device.set_counter("l1tex__t_sectors_pipe_lsu_mem_global_op_ld", 1e8 * (i + 1) ** 2, "kernel_0")
+            device.set_counter("l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit", 1e7 * (i + 1), "kernel_0")
+            truth.append({name: float(device.true_metric(name, ops[:1])[0]) for name in metric.inputs})
+            device.run(ops[:1])
     result = prof.result()
-    split = result.metrics.where(result.metrics["from_means"] == 1)
-    if len(split):  # how the planner packs decides it; the value must be right either way
-        assert set(split["group"]) == {0} and np.isnan(split["spread"]).all()
-    assert_true(result, [name], ops, INDEX)
+    first, second = (set(g) for g in result.metadata["counters"]["groups"])
+    assert first & set(metric.inputs) and second & set(metric.inputs)
+    # Occurrences take the groups in turn.
+    means = {n: np.array([np.mean([t[n] for t in truth[0 if n in first else 1 :: 2]])]) for n in metric.inputs}
+    row = result.metrics.where(result.metrics["metric"] == metric.name).row(0)
+    assert row["from_means"] == 1 and row["group"] == 0 and row["count"] == 4 and np.isnan(row["spread"])
+    np.testing.assert_allclose(row["value"], metric.value(means)[0], rtol=1e-12)
+    ratios = metric.value({n: np.array([t[n] for t in truth]) for n in metric.inputs})
+    assert abs(row["value"] - ratios.mean()) > 1
+    assert set(result.metrics.where(result.metrics["metric"] == "ipc")["from_means"]) == {0}
 
 
 def test_only_selected_kernels_are_touched(ops: Any) -> None:
