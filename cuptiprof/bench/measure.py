@@ -18,6 +18,7 @@ from cuptiprof.bench.series import Series, gap_note, kernel_times, spans_of, val
 from cuptiprof.bench.statistics import median_interval
 from cuptiprof.bench.stopping import Rule, TimeLimit, default_rule
 from cuptiprof.bench.strategies import Call, Strategy, make_strategy
+from cuptiprof.bench.strategies.kernel import PREFIX
 from cuptiprof.bench.warmup import Warmup, look_at, nothing_launched, warm_up
 from cuptiprof.devices import Device
 from cuptiprof.errors import BenchError
@@ -128,7 +129,7 @@ def make_call(name: str, function: Function, setup: Function | None, index: int)
     if setup is not None and not callable(setup):
         raise BenchError(f"setup= is a function, not {type(setup).__name__}")
     shown = name or getattr(function, "__name__", "") or type(function).__name__
-    return Call(shown, function, setup, label=f"cuptiprof.bench:{index}")
+    return Call(shown, function, setup, label=f"{PREFIX}{index}")
 
 
 @dataclass

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cuptiprof._core import demangle
 from cuptiprof.bench.measurement import Measurement
 from cuptiprof.report.metric_units import format_metric
-from cuptiprof.report.units import format_byte_rate, format_flop_rate, format_time
+from cuptiprof.report.units import format_flop_rate, format_time
 
 KERNELS = 8
 NAME_WIDTH = 64
@@ -66,7 +66,7 @@ def _roofline(m: Measurement) -> Iterator[str]:
     if not math.isnan(r.flop_rate):
         parts.append(format_flop_rate(r.flop_rate) + _share(r.flop_rate, r.peak_flop_rate))
     if not math.isnan(r.byte_rate):
-        parts.append(format_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
+        parts.append(_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
     if not math.isnan(r.intensity):
         parts.append(f"{r.intensity:.3g} FLOP/B")
     bound = f"; nearest roof: {r.bound}" if r.bound else ""
@@ -75,6 +75,11 @@ def _roofline(m: Measurement) -> Iterator[str]:
 
 def _share(rate: float, peak: float) -> str:
     return "" if math.isnan(peak) else f" = {100 * rate / peak:.1f} % of peak"
+
+
+def _byte_rate(rate: float) -> str:
+    # In powers of 1000, as chips' peaks are given; elsewhere rates are nvprof's, in powers of 1024.
+    return f"{rate / 1e12:.3f} TB/s" if rate >= 1e12 else f"{rate / 1e9:.2f} GB/s"
 
 
 def _how(m: Measurement) -> str:

@@ -26,7 +26,8 @@ class Cpu(Strategy):
         if call.setup is not None:
             return
         most = MOST_LAUNCHING_CALLS if call.launches else MOST_CALLS
-        call.batch = max(1, min(most, round(SHORTEST_NS / max(estimate_ns, 1.0))))
+        alone = min(s.value for s in on_host(gpu, [call], 3, False, waits=False)[0])  # the estimate has the wait in it
+        call.batch = max(1, min(most, round(SHORTEST_NS / max(alone, 1.0))))
 
     def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
         return on_host(gpu, calls, count, cold, waits=False)

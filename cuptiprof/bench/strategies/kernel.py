@@ -21,7 +21,9 @@ from cuptiprof.errors import BenchError
 from cuptiprof.result import Result
 from cuptiprof.session import profile
 
-BETWEEN = "cuptiprof.bench:between"
+PREFIX = "cuptiprof.bench:"
+"""of the names of the harness's own regions"""
+BETWEEN = f"{PREFIX}between"
 """Region of what is done between samples: set-up, cold caches."""
 _COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}  # CUpti_ActivityMemcpyKind
 
@@ -86,8 +88,9 @@ class Work:
         outer = self._outermost()[inner]
         self._order = np.lexsort((self._start, outer))
         self._outer = outer[self._order]
-        self.outside = int((outer == 0).sum())
-        """executions launched outside of every region: by threads that are not the function's"""
+        own = [i for i, n in zip(self._instances, self._names, strict=True) if n.startswith(PREFIX)]
+        self.outside = int((~np.isin(outer, own)).sum())
+        """executions launched outside of the harness's regions: by threads that are not the function's"""
 
     def _outermost(self) -> npt.NDArray[np.int64]:
         """Region instance -> its outermost enclosing one; 0 -> 0."""
