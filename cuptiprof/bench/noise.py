@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +100,7 @@ def modes(samples: npt.ArrayLike) -> tuple[Mode, ...]:
     density = np.exp(-0.5 * ((grid[:, None] - grid[None, :]) / width) ** 2) @ counts
     cuts = _valleys(density)
     borders = [0, *(int(np.searchsorted(x, grid[c])) for c in cuts), x.size]
-    parts = [x[a:b] for a, b in zip(borders, borders[1:], strict=False)]
+    parts = [x[a:b] for a, b in pairwise(borders)]
     if min(p.size for p in parts) < MODE_SHARE * x.size:
         parts = [p for p in parts if p.size >= MODE_SHARE * x.size]
     kept = sum(p.size for p in parts)
@@ -168,7 +169,9 @@ class Noise:
             out.append(f"{far} of {self.samples} samples far out: {self.high_outliers} slow, {self.low_outliers} fast")
         if self.drift.p_value < DRIFT_P:
             way = "rise" if self.drift.rho > 0 else "fall"
-            out.append(f"the samples {way} over the run (Spearman {self.drift.rho:+.2f}): still warming up, or throttled")
+            out.append(
+                f"the samples {way} over the run (Spearman {self.drift.rho:+.2f}): still warming up, or throttled"
+            )
         if self.effective < self.samples / 2:
             out.append(f"correlated: {self.samples} samples are worth {self.effective:.0f} independent ones")
         return tuple(out)

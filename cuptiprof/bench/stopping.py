@@ -38,10 +38,6 @@ class Rule(ABC):
             elapsed_s: seconds since measuring began.
         """
 
-    @abstractmethod
-    def next_check(self, n: int) -> int:
-        """How many samples, more than `n`, there must be before the answer can change (by count, not by time)."""
-
     def __or__(self, other: Rule) -> Rule:
         return AnyOf((self, other))
 
@@ -51,7 +47,11 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class _AtSizes(Rule):
-    """Looks at the first `minimum` samples, then at `growth` times as many, and so on: never in between."""
+    """Looks at the first `minimum` samples, then at the first `growth` times as many, and so on: never in between.
+
+    Asked with a number of samples in between, it looks at the largest of its sizes below, so it does not matter in what
+    blocks the samples come.
+    """
 
     minimum: int = field(default=MINIMUM, kw_only=True)
     growth: float = field(default=GROWTH, kw_only=True)
@@ -60,22 +60,12 @@ class _AtSizes(Rule):
         if self.minimum < 2 or not 1 < self.growth < math.inf:
             raise ValueError("a rule needs a minimum of 2 samples or more and a growth above 1")
 
-    def size_after(self, n: int) -> int:
-        """The smallest size above `n` at which this rule looks."""
-        size = self.minimum
-        while size <= n:
-            size = math.ceil(size * self.growth)
-        return size
-
     def size_at(self, n: int) -> int:
         """The largest size up to `n` at which this rule looks; 0: none yet."""
         size, last = self.minimum, 0
         while size <= n:
             size, last = math.ceil(size * self.growth), size
         return last
-
-    def next_check(self, n: int) -> int:
-        return self.size_after(n)
 
     def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
         size = self.size_at(len(samples))
@@ -153,9 +143,6 @@ class Count(Rule):
     def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
         return Stop(f"{len(samples)} samples (limit {self.n})", False) if len(samples) >= self.n else None
 
-    def next_check(self, n: int) -> int:
-        return max(self.n, n + 1)
-
 
 @dataclass(frozen=True)
 class TimeLimit(Rule):
@@ -172,9 +159,6 @@ class TimeLimit(Rule):
             return None
         return Stop(f"{elapsed_s:.3g} s (limit {self.seconds:g} s) with {len(samples)} samples", False)
 
-    def next_check(self, n: int) -> int:
-        return n + 1
-
 
 @dataclass(frozen=True)
 class AnyOf(Rule):
@@ -184,9 +168,6 @@ class AnyOf(Rule):
 
     def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
         return next((stop for rule in self.rules if (stop := rule(samples, elapsed_s))), None)
-
-    def next_check(self, n: int) -> int:
-        return min(rule.next_check(n) for rule in self.rules)
 
 
 @dataclass(frozen=True)
@@ -202,9 +183,6 @@ class AllOf(Rule):
                 return None
             stops.append(stop)
         return Stop("; ".join(s.reason for s in stops), any(s.converged for s in stops))
-
-    def next_check(self, n: int) -> int:
-        return min(rule.next_check(n) for rule in self.rules)
 
 
 def default_rule(target: float = 0.005, *, maximum: int = 12_800, seconds: float = 15.0) -> Rule:
