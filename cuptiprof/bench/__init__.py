@@ -10,24 +10,39 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
+from cuptiprof.bench.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.strategies import Cpu, Event, Graph, Kernel, Strategy, Wall
+from cuptiprof.bench.verdict import Verdict, judge, judge_pairs
 
 __all__ = [
+    "Comparison",
+    "Count",
     "CounterValue",
     "Cpu",
     "Discard",
+    "Entropy",
     "Event",
     "Graph",
     "Interval",
     "Kernel",
     "KernelTime",
     "Measurement",
+    "RelativeHalfWidth",
     "Roofline",
+    "Rule",
+    "Stop",
     "Strategy",
+    "TimeLimit",
+    "Verdict",
     "Wall",
     "bench",
+    "compare",
+    "default_rule",
+    "judge",
+    "judge_pairs",
 ]
 
 

@@ -131,10 +131,10 @@ def test_between_the_readings_of_the_clock_only_the_function_runs(machine: Simul
     gpu.now = lambda: order.append("now") or real_now()  # type: ignore[method-assign,func-returns-value]
     gpu.synchronize = lambda: order.append("sync") or real_synchronize()  # type: ignore[method-assign,func-returns-value]
     call = Call("f", lambda: order.append("f"), setup=lambda: order.append("setup"), label="x")
-    Cpu().rounds(gpu, [call], 2, False)
+    Cpu().rounds(gpu, [call], 2, False, lambda: None)
     assert order == ["setup", "sync", "now", "f", "now"] * 2 + ["sync"]
     order.clear()
-    Wall().rounds(gpu, [call], 1, False)
+    Wall().rounds(gpu, [call], 1, False, lambda: None)
     assert order == ["setup", "sync", "now", "f", "sync", "now", "sync"]
 
 

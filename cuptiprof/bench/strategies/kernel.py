@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cuptiprof._core import region
 from cuptiprof.bench.gpu import Gpu
-from cuptiprof.bench.strategies.base import Call, Sample, Strategy, before_sample, orders
+from cuptiprof.bench.strategies.base import Call, Sample, Strategy, Tick, before_sample, orders
 from cuptiprof.errors import BenchError
 from cuptiprof.result import Result
 from cuptiprof.session import profile
@@ -38,12 +38,13 @@ class Kernel(Strategy):
     span: bool = False
     name: ClassVar[str] = "kernel"
 
-    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
         starts: list[list[int]] = [[] for _ in calls]
         session = profile(device=gpu.device, activities=["kernel", "memcpy", "memset"], keep="first")
         between = any(c.setup is not None for c in calls) or cold
         with session:
             for order in orders(len(calls), count):
+                tick()
                 for i in order:
                     call = calls[i]
                     if between:
