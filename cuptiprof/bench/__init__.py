@@ -14,7 +14,7 @@ from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
 from cuptiprof.bench.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
-from cuptiprof.bench.strategies import Cpu, Event, Graph, Kernel, Strategy, Wall
+from cuptiprof.bench.strategies import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
 from cuptiprof.bench.verdict import Verdict, judge, judge_pairs
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Interval",
     "Kernel",
     "KernelTime",
+    "Manual",
     "Measurement",
     "RelativeHalfWidth",
     "Roofline",

@@ -159,7 +159,8 @@ class ClockLog:
         """What a reader must know of the clocks, beyond the samples that were discarded."""
         states = self._known()
         if len(states) < len(self._states):
-            return [f"clocks were not read: {self._reader.why_not}"]
+            why = self._reader.why_not
+            return [f"clocks were not read: {why}"] if why else []
         out = []
         capped = sum(1 for s in states if s.reasons & POWER_CAP)
         if capped * 10 >= len(states):

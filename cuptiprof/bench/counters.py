@@ -63,8 +63,11 @@ class Demand:
 
         Raises:
             MetricError: a name that the chip does not have.
+            BenchError: there is no GPU.
         """
         if names := self.all_metrics():
+            if gpu.device is None:
+                raise BenchError('device="host" has no counters')
             select(names, chip_name(gpu.device.library, 0))
 
 

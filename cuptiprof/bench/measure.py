@@ -104,7 +104,7 @@ def bench(
         stop: when to stop; default: :func:`cuptiprof.bench.default_rule`.
         max_seconds: stop then at the latest, with what there is.
         warmup_seconds: warm up for so long at most after the first call.
-        device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here.
+        device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU.
 
     Raises:
         BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, or the arguments clash.

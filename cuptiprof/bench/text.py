@@ -19,6 +19,7 @@ TITLES = {
     "graph": "graph replay",
     "cpu": "host time",
     "wall": "wall time",
+    "manual": "own time",
 }
 
 
@@ -29,9 +30,10 @@ def describe(m: Measurement) -> str:
 
 def _lines(m: Measurement) -> Iterator[str]:
     chip = m.environment.get("chip", "")
-    where = f"{chip} (SIMULATED: not a measurement of a GPU)" if m.simulated else chip
+    where = f"{m.l2} L2   {chip}" if chip else "host"
+    where = f"{where} (SIMULATED: not a measurement of a GPU)" if m.simulated else where
     params = ", ".join(f"{k}={v}" for k, v in m.params.items())
-    yield f"{m.name}{f' [{params}]' if params else ''}   {m.l2} L2   {where}"
+    yield f"{m.name}{f' [{params}]' if params else ''}   {where}"
     i = m.interval
     yield (
         f"  {TITLES.get(m.strategy, m.strategy):15}{format_time(i.median)}  "

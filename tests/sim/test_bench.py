@@ -328,3 +328,20 @@ assert cuptiprof.bench is sys.modules["cuptiprof.bench"]
     for first in ("", "import cuptiprof.bench.statistics", "from cuptiprof import bench"):
         subprocess.run([sys.executable, "-c", program.format(first=first)], check=True)
     assert importlib.import_module("cuptiprof.bench") is cuptiprof.bench
+
+
+def test_a_function_may_measure_itself(machine: SimulatedDevice) -> None:
+    m = measure(machine, lambda: 1234.5, strategy="manual")
+    assert m.median == 1234.5 and (m.samples == 1234.5).all()
+    with pytest.raises(BenchError, match="returns its time"):
+        measure(machine, lambda: "12", strategy="manual")
+
+
+def test_functions_of_the_host_need_no_gpu() -> None:
+    """An empty function: what a call of Python costs, and no work of the harness (that would be microseconds)."""
+    m = cuptiprof.bench(lambda: None, device="host", strategy="cpu", max_seconds=0.5)
+    assert m.batch > 50 and 0 < m.median < 1_000
+    assert m.environment["chip"] == "" and not m.simulated and "host" in str(m)
+    for options in ({}, {"strategy": "graph"}, {"strategy": "wall", "metrics": "ipc"}):
+        with pytest.raises(BenchError, match="host"):
+            cuptiprof.bench(lambda: None, device="host", **options)  # type: ignore[arg-type]

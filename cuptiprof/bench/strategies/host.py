@@ -1,4 +1,4 @@
-"""Time on the host: until the call returns, or until the GPU has finished too."""
+"""Time on the host: until the call returns, until the GPU has finished too, or as the function itself measured it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.strategies.base import Call, Sample, Strategy, Tick, before_sample, orders, repeated
+from cuptiprof.errors import BenchError
 
 SHORTEST_NS = 20_000
 """Two readings of the clock take some 50 ns: shorter calls are repeated between them until this is filled."""
@@ -43,6 +44,28 @@ class Wall(Strategy):
 
     def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
         return on_host(gpu, calls, count, cold, tick, waits=True)
+
+
+class Manual(Strategy):
+    """The function returns its own time, ns: for work that is set up, timed and cleared away in one call."""
+
+    name: ClassVar[str] = "manual"
+    needs_gpu_work: ClassVar[bool] = False
+
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+        out: list[list[Sample]] = [[] for _ in calls]
+        for order in orders(len(calls), count):
+            tick()
+            for i in order:
+                before_sample(gpu, calls[i], cold)
+                at = gpu.now()
+                value = calls[i].function()
+                if isinstance(value, bool) or not isinstance(value, (int, float)):
+                    raise BenchError(
+                        f'{calls[i].name!r} returned {type(value).__name__}: with strategy="manual" it returns its time in ns'
+                    )
+                out[i].append(Sample(float(value), at))
+        return out
 
 
 def on_host(gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick, *, waits: bool) -> list[list[Sample]]:
