@@ -25,6 +25,9 @@ from cuptiprof.errors import BenchError
 
 FIRST_BLOCK = 10
 """Shows how long a sample takes."""
+LEAST_SECONDS = 0.2
+"""Measuring takes at least so long on a real clock, however narrow the interval: a burst of milliseconds sees one state of the machine,
+and the next burst another."""
 BLOCK_SECONDS = 0.5
 """No block is longer: a lost record costs all of its block."""
 BLOCK_SAMPLES = 2000
@@ -208,6 +211,8 @@ def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
     log = ClockLog(gpu.clocks, gpu.now, gpu.synchronize)
     log.read()
     calls = [s.series.call for s in states]
+    simulated = gpu.device is not None and gpu.device.simulated
+    least = 0.0 if simulated else min(LEAST_SECONDS * len(calls), options.max_seconds)
     began = time.monotonic()
     block_size, empty = FIRST_BLOCK, 0
     while True:
@@ -227,7 +232,7 @@ def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
         for state, values in zip(states, usable, strict=True):
             # A call that is known well enough goes on as the others need it: they are measured in turn.
             state.stop = options.rule(values, elapsed)
-        if all(s.stop for s in states):
+        if all(s.stop for s in states) and elapsed >= least:
             return log
         took = max(time.monotonic() - block_began, 1e-6)
         fits = int(block_size * min(BLOCK_SECONDS, max(options.max_seconds - elapsed, 0.0)) / took)
