@@ -46,7 +46,10 @@ def _spin_mhz() -> float:
 
 
 def locked_clocks(work: Work) -> dict[str, Any]:
-    """SM clock by NVML and by a spinning kernel: before, with ranges enabled, started, stopped, disabled; with samples."""
+    """SM clock by NVML and by a spinning kernel: before, with ranges enabled, started, stopped, disabled; with samples.
+
+    Assumed: CUPTI may lock them; the result says so.
+    """
     if work.device != "cuda":
         return {"not applicable": "the stand-in has no clocks to lock"}
     nvml = _Nvml()
