@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))  # last: the package must stay the installed one
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
 
 from benchmarks import cupti_versions
 
+ROOT = Path(__file__).resolve().parents[2]
 pytest_plugins = ["nvidia_libraries"]
 
 
