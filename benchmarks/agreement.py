@@ -153,7 +153,7 @@ def probes_under_ncu(program: str, device: str = "cuda", names: Sequence[str] | 
     machine = verify.open_machine(device)
     work = agreement_probes.counted_work(machine, names)
     ours = agreement_probes.count_ours(machine, work)
-    wrapped = ["benchmarks.agreement_probes", *(names or ())]
+    wrapped = ["benchmarks.agreement_probes", *(w.probe for w in work)]
     theirs = run_ncu(program, agreement_probes.all_counters(work), wrapped, "--kernel-name", agreement_probes.NCU_KERNELS)  # fmt: skip
     return agreement_probes.compare_probes(work, ours, theirs)
 

@@ -46,19 +46,25 @@ def counters_behind(metrics: Iterable[str], chip: str, planner: _core.MetricPlan
             yield from inputs
 
 
-def counted_work(machine: verify.Machine, names: Sequence[str] | None = None) -> list[Work]:
-    """The probes of counters that can run on this machine; `names`: only these."""
-    chip = machine.facts.chip
-    planner = _core.MetricPlanner(machine.library, chip)
-    out = []
+def planned(machine: verify.Machine, names: Sequence[str] | None = None) -> Iterator[tuple[str, verify.Counted]]:
+    """The probes of counters that can run on this machine, by name; `names`: only these."""
     for probe in verify.choose(names):
         try:
             plan = probe.plan(machine)
         except (NotHereError, CuptiprofError):
             continue  # verify itself reports it
         if isinstance(plan, verify.Counted):
-            metrics = [e.metric for e in plan.expected if e.metric not in plan.words]
-            out.append(Work(probe.name, plan.launches, tuple(dict.fromkeys(counters_behind(metrics, chip, planner)))))
+            yield probe.name, plan
+
+
+def counted_work(machine: verify.Machine, names: Sequence[str] | None = None) -> list[Work]:
+    """Those with a counter that this chip has."""
+    chip = machine.facts.chip
+    planner = _core.MetricPlanner(machine.library, chip)
+    out = []
+    for name, plan in planned(machine, names):
+        metrics = [e.metric for e in plan.expected if e.metric not in plan.words]
+        out.append(Work(name, plan.launches, tuple(dict.fromkeys(counters_behind(metrics, chip, planner)))))
     return [w for w in out if w.counters]
 
 
@@ -67,12 +73,12 @@ def all_counters(work: Iterable[Work]) -> list[str]:
     return list(dict.fromkeys(c for w in work for c in w.counters))
 
 
-def launch_all(machine: verify.Machine, work: Iterable[Work]) -> None:
+def launch_all(machine: verify.Machine, work: Iterable[Sequence[verify.Launch]]) -> None:
     """Every probe's launches in order, each probe in memory of its own."""
-    for w in work:
-        for launch in w.launches:
+    for launches in work:
+        for launch in launches:
             machine.prepare(launch)
-        for launch in w.launches:
+        for launch in launches:
             machine.launch(launch)
         machine.release()
     machine.synchronize()
@@ -90,7 +96,7 @@ def count_ours(machine: verify.Machine, work: Sequence[Work]) -> list[Launched]:
     # A session a probe, as `verify` does it: a set of all counters would need more passes than any of them.
     for w in work:
         with profile(device=machine.device, metrics=list(w.counters), strategy="replay", kernels=KERNELS) as session:
-            launch_all(machine, [w])
+            launch_all(machine, [w.launches])
         result = session.result()
         columns = {c: np.asarray(result.counters[c], np.float64) for c in w.counters if c in result.counters}
         for i, name in enumerate(map(str, result.metric_ranges["name"])):
@@ -123,8 +129,9 @@ def compare_probes(work: Sequence[Work], ours: Sequence[Launched], theirs: Seque
 
 
 def main() -> None:
+    """Launch the probes that are named. Plans nothing, so that ncu has the counters' libraries to itself."""
     machine = verify.open_machine("cuda")
-    launch_all(machine, counted_work(machine, sys.argv[1:] or None))
+    launch_all(machine, [plan.launches for _, plan in planned(machine, sys.argv[1:])])
 
 
 if __name__ == "__main__":

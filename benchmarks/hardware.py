@@ -1,4 +1,4 @@
-"""Everything that wants a GPU, in one command: python -m benchmarks.hardware --out DIR [--wheels DIR]
+"""Everything that wants a GPU, in one command: python -m benchmarks.hardware --out DIR [--wheels DIR] [--only PART ...]
 
 The doctor, verify, the questions (benchmarks.probes), overhead beside the peers, agreement with torch.profiler and ncu, a soak,
 what counters cost, fixtures for tests without a GPU, the gpu tests, other releases of CUPTI, planning and the transformer
@@ -108,13 +108,14 @@ def parts_of(device: str, out: Path, wheels: Path | None) -> list[Part]:
     parts = [
         Part("doctor", ["-m", "cuptiprof", "doctor", "--json", "--device", device], 30),
         Part("verify", ["-m", "cuptiprof", "verify", "--format", "json", "--device", device], 60),
-        Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "110"], 120),
-        Part("overhead", benchmark("overhead", "--quick", "--limit", "50"), 100, files["overhead"]),
+        Part("native", ["-m", "benchmarks.overhead.native"], 60),  # built here, so that no other part waits for it
+        Part("overhead", benchmark("overhead", "--quick", "--limit", "40"), 90, files["overhead"]),
         Part("agreement", benchmark("agreement"), 80, files["agreement"]),
-        Part("soak", ["-m", "benchmarks.soak", "--device", device, "--seconds", "40"], 60),
-        Part("counters", benchmark("counters", "--seconds", "30"), 60, files["counters"]),
-        Part("fixtures", ["-m", "benchmarks.hardware", "--fixtures", device, "--out", str(out)], 40),
+        Part("soak", ["-m", "benchmarks.soak", "--device", device, "--seconds", "50"], 70),
+        Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "110"], 120),
         Part("tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "60", *tests], 120),
+        Part("fixtures", ["-m", "benchmarks.hardware", "--fixtures", device, "--out", str(out)], 40),
+        Part("counters", benchmark("counters", "--seconds", "30"), 60, files["counters"]),
     ]
     if wheels is not None:
         chosen = ["--wheels", str(wheels), "--device", "cuda" if device == "cuda" else "none"]
@@ -133,6 +134,19 @@ def where_measured(device: str, log: Path, until: float) -> dict[str, Any]:
     return found if isinstance(found, dict) else dict.fromkeys(FIELDS, None)
 
 
+def impersonal(text: str) -> str:
+    """Without the folders of whoever ran it: results are committed."""
+    for folder, name in (
+        (str(ROOT), "."),
+        (sys.prefix, "PYTHON"),
+        (tempfile.gettempdir(), "TMP"),
+        (str(Path.home()), "~"),
+    ):
+        if len(folder) > 1:
+            text = text.replace(folder, name)
+    return text
+
+
 def stamp(file: Path, where: dict[str, Any]) -> None:
     """Say in a part's file where it was measured; a file that is no JSON object stays as it is."""
     try:
@@ -141,7 +155,7 @@ def stamp(file: Path, where: dict[str, Any]) -> None:
         return
     if isinstance(data, dict):
         data["machine"] = {**data.get("machine", {}), **where}
-        file.write_text(json.dumps(data, indent=1) + "\n")
+        file.write_text(impersonal(json.dumps(data, indent=1)) + "\n")
 
 
 def keep_small(out: Path) -> list[str]:
@@ -168,17 +182,26 @@ def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--fixtures", choices=("cuda", "sim"), help="only record fixtures into DIR (a part of the run)")
     parser.add_argument("--wheels", type=Path, help="wheels of other CUPTI releases (see benchmarks.cupti_versions)")
+    parser.add_argument(
+        "--only", nargs="+", metavar="PART", help="only these parts, such as those that found no time left"
+    )
     options = parser.parse_args()
     out = (options.out or Path("out/hardware")).resolve()
     out.mkdir(parents=True, exist_ok=True)
     if options.fixtures:
         record_fixtures(options.fixtures, out)
         return 0
-    return run_all(out, "cuda" if driver_present() else "sim", options.wheels and options.wheels.resolve())
+    device = "cuda" if driver_present() else "sim"
+    parts = parts_of(device, out, options.wheels and options.wheels.resolve())
+    names = [p.name for p in parts]
+    for name in options.only or ():
+        if name not in names:
+            parser.error(f"no part {name!r}; there are {', '.join(names)}")
+    return run_all(out, device, [p for p in parts if not options.only or p.name in options.only])
 
 
-def run_all(out: Path, device: str, wheels: Path | None) -> int:
-    """All parts; 0 when each did what it should."""
+def run_all(out: Path, device: str, parts: list[Part]) -> int:
+    """All these parts; 0 when each did what it should."""
     log = out / "log.txt"
     log.write_text("")
     if device == "sim":
@@ -188,7 +211,7 @@ def run_all(out: Path, device: str, wheels: Path | None) -> int:
     report: dict[str, Any] = {"benchmark": "hardware", "device": device, "simulated": device == "sim", "machine": machine() | where, "parts": []}  # fmt: skip
     if device == "sim":
         report["note"] = STAND_IN
-    for part in parts_of(device, out, wheels):
+    for part in parts:
         line, output = run_part(part, log, until)
         report["parts"].append(line)
         if part.name in PRINTED:
@@ -199,12 +222,13 @@ def run_all(out: Path, device: str, wheels: Path | None) -> int:
             stamp(part.json_file, where)
             report[part.name] = {"file": part.json_file.name}
         # Written after each part: what was learnt is kept even if this process is ended.
-        (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+        (out / "report.json").write_text(impersonal(json.dumps(report, indent=1)) + "\n")
         verdict = "ok    " if line["ok"] else "FAILED"
         print(f"{verdict} {part.name:14} {line['seconds']:6.1f} s  {line['tail'][-1:]}", flush=True)
     for answer in report.get("probes", []):
         if "error" in answer:
             print(f"probe {answer['probe']}: {answer['error']}")
+    log.write_text(impersonal(log.read_text()))
     for said in keep_small(out):
         print(said)
     print(f"written: {out}; to keep it: benchmarks/results/hardware/{folder_name(report['machine'])}/")

@@ -79,3 +79,9 @@ class EmptyKernel:
     def _check(rc: int) -> None:
         if rc != 0:
             raise OSError("no CUDA driver" if rc == -1 else f"CUDA driver: CUresult {rc}")
+
+
+if __name__ == "__main__":
+    made = build()
+    print(made.name if isinstance(made, Path) else made)
+    sys.exit(0 if isinstance(made, Path) else 1)

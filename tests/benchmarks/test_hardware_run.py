@@ -39,9 +39,13 @@ def test_without_a_driver_there_is_nobody_to_name(tmp_path: Path) -> None:
 def test_a_file_says_where_it_was_measured(tmp_path: Path) -> None:
     file = tmp_path / "overhead.json"
     where = {"chip": "GH100", "gpu": "H100", "driver": "580.65", "cupti_version": 130001}
-    file.write_text(json.dumps({"simulated": False, "device": "cuda", "machine": {"cpu": "x", "gpu": "none"}}))
+    path = f"{hardware.ROOT}/examples/train.py"
+    file.write_text(
+        json.dumps({"simulated": False, "device": "cuda", "path": path, "machine": {"cpu": "x", "gpu": "none"}})
+    )
     hardware.stamp(file, where)
     data = json.loads(file.read_text())
+    assert data["path"] == "./examples/train.py"  # and not whose folder it was
     assert data["machine"] == {"cpu": "x", **where}
     assert str(machine_of(data)) == "GH100, driver 580.65, CUPTI 130001"
     file.write_text("{ cut")
