@@ -58,7 +58,8 @@ def run(device: str, launches: int, seconds: float, batch: int = 1000) -> dict[s
     launch(batch)  # what the first launches map is not part of the growth
     synchronize()
     before = resident_bytes()
-    made, memory = 0, []
+    made = 0
+    memory: list[int] = []
     prof = cuptiprof.profile(device=device, activities=["kernel"], budget=BUDGET)
     began = time.monotonic()
     waited = 0.0

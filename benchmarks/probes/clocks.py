@@ -42,7 +42,7 @@ def _spin_mhz() -> float:
     torch.cuda._sleep(SPIN_CYCLES)
     end.record()
     end.synchronize()
-    return SPIN_CYCLES / begin.elapsed_time(end) / 1e3
+    return float(SPIN_CYCLES / begin.elapsed_time(end) / 1e3)
 
 
 def locked_clocks(work: Work) -> dict[str, Any]:
