@@ -120,7 +120,7 @@ def _question(answer: dict[str, Any]) -> Iterator[Said]:
         yield f"question:{name}", NOT_HAD, text_of(found["not applicable"])
         return
     if name not in CHECKED:
-        yield f"question:{name}", ANSWERED, compact(found)
+        yield f"question:{name}", ANSWERED, text_of(found.get("summary")) or compact(found)
         return
     for thing, check in list(dict_of(found.get("checks")).items())[:100]:
         key = f"{CHECKED[name]}:{thing}"

@@ -9,7 +9,7 @@ from benchmarks.hardware_report.findings import ANSWERED, FAILED, NOT_HAD, VERIF
 from benchmarks.hardware_report.untrusted import markdown
 
 NOT_YET = "not yet verified on hardware"
-DETAIL = 400
+DETAIL = 600
 
 HEAD = """# What has been verified on which hardware
 

@@ -59,10 +59,8 @@ def dicts_of(value: Any) -> Iterator[dict[str, Any]]:
             yield item
 
 
-def compact(value: Any, limit: int = 300) -> str:
+def compact(value: Any, limit: int = 600) -> str:
     """Any JSON value as text of one line without quotes; at most about `limit` characters."""
-    if isinstance(value, dict):
-        value = {k: v for k, v in value.items() if k not in ("image_zlib_base64",)}
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):

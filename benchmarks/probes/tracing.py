@@ -89,7 +89,20 @@ def buffer_size_against_stalls(work: Work) -> dict[str, Any]:
         result = prof.result()
         ours |= {"records": len(result.kernels), "losses": {k: v for k, v in dict(result.losses).items() if v}}
         out[f"{size >> 10} KiB"] = {"bare collector": bare_line, "cuptiprof": ours}
+    out["summary"] = _summary(out)
     return out
+
+
+def _summary(answer: dict[str, Any]) -> str:
+    """For a table: the median, p99 and worst of each size, through us."""
+    sizes = [(k, v["cuptiprof"]) for k, v in answer.items() if k.endswith("KiB")]
+    lines = (f"{k} {o['median_ns']:.0f} / {o['p99_ns']:.0f} ns / {o['longest_us']:.0f} us" for k, o in sizes)
+    lost = sum(sum(o["losses"].values()) for _, o in sizes)
+    plain = answer["nothing"]
+    return (
+        f"median / p99 / worst, untraced {plain['median_ns']:.0f} / {plain['p99_ns']:.0f} ns / {plain['longest_us']:.0f} us; "
+        f"{'; '.join(lines)}; {lost} lost"
+    )
 
 
 def _graph_runs(device: str) -> Callable[[], None]:

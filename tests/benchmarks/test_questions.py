@@ -63,6 +63,9 @@ def test_buffers_of_every_size_lose_nothing(answers: dict[str, dict[str, Any]]) 
     for found in sizes.values():
         assert found["cuptiprof"]["losses"] == {} and found["cuptiprof"]["records"] == answer["launches"]
         assert found["bare collector"]["bytes"] == answer["launches"] * 216  # a kernel record of CUPTI 13.0
+    assert (
+        answer["summary"].count(" us") == 9 and answer["summary"].endswith("; 0 lost") and len(answer["summary"]) < 600
+    )
     requested = [found["bare collector"]["buffers_requested"] for found in sizes.values()]
     assert requested == sorted(requested, reverse=True) and requested[0] >= 4 * requested[3] > 0
 
