@@ -185,6 +185,6 @@ class AllOf(Rule):
         return Stop("; ".join(s.reason for s in stops), any(s.converged for s in stops))
 
 
-def default_rule(target: float = 0.005, *, maximum: int = 12_800, seconds: float = 15.0) -> Rule:
+def default_rule(target: float = 0.005, *, maximum: int = 12_800, seconds: float = 3.0) -> Rule:
     """Half a percent of the median, looked at with 100, 200, 400, ... samples; at most `maximum` samples or `seconds`."""
     return RelativeHalfWidth(target) | Count(maximum) | TimeLimit(seconds)
