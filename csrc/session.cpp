@@ -26,8 +26,7 @@ std::string megabytes(size_t bytes) { return std::to_string((bytes + (1u << 20) 
 
 // A forked child has no decoder thread and must not touch CUDA: regions and callbacks go quiet there.
 void quiet_in_child() {
-  g_regions_on.store(false);
-  g_open_regions_wanted.store(false);
+  g_region_mode.store(0);
   g_launch_gate.close();
   Activity::instance().leave_to_parent();
 }

@@ -115,7 +115,7 @@ void Activity::enable() {
     if (!x_options.profiler_calls) set_callbacks(true);
     if (x_options.attribution == Attribution::kExternal)
       enable_external_correlation(*x_api.load(), x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
-    g_regions_on.store(true);
+    set_region_mode(kRegionsOn, true);
   } catch (...) {
     disable();
     throw;
@@ -124,7 +124,7 @@ void Activity::enable() {
 
 void Activity::disable() noexcept {
   if (!x_enabled.exchange(false)) return;
-  g_regions_on.store(false);
+  set_region_mode(kRegionsOn, false);
   const Api& a = *x_api.load();
   if (x_options.attribution == Attribution::kExternal)
     disable_external_correlation(a, x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
@@ -220,7 +220,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
       const bool start = cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart;
       if (start == entry && x_enabled.exchange(start) != start) {
         set_kinds(start, false);
-        g_regions_on.store(start);
+        set_region_mode(kRegionsOn, start);
         if (ThreadSlot* slot = this_thread_slot(); slot && !slot->observing.exchange(true)) {
           if (LaunchObserver* observer = x_launch_observer.load()) observer->window(start);
           slot->observing.store(false, std::memory_order_release);
@@ -337,7 +337,7 @@ bool Activity::observe(LaunchObserver* launches, RegionObserver* regions_as_such
   const bool left = wait_for_observers(std::chrono::seconds(2), before);
   const bool wanted = regions || regions_as_such;
   if (wanted) OpenRegions::forget_all();
-  g_open_regions_wanted.store(wanted);
+  set_region_mode(kRegionsWatched, wanted);
   g_exclusion.arm(launches && launches->measures_alone());
   x_observed.store(launches != nullptr);
   set_region_observer(regions_as_such);

@@ -71,11 +71,11 @@ void enable_external_correlation(const Api& a, bool all_calls) {
   }
   g_pushed_to.store(&a, std::memory_order_release);
   g_push_to.store(&a, std::memory_order_release);
-  g_region_ids_on.store(true);
+  set_region_mode(kRegionIds, true);
 }
 
 void disable_external_correlation(const Api& a, bool all_calls) noexcept {
-  g_region_ids_on.store(false);
+  set_region_mode(kRegionIds, false);
   g_push_to.store(nullptr, std::memory_order_release);
   if (!all_calls) {
     if (a.cuptiActivityEnableDriverApi)
