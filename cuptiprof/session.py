@@ -224,6 +224,30 @@ class profile:
                     self._on_ready(self)
             return self._result
 
+    def detach(self, *, finalize: bool = False) -> Result:
+        """``stop()``, unless stopped already; ``finalize=True`` then takes CUPTI itself out of the process.
+
+        A stopped session has nothing switched on, but CUPTI stays in the process, and with some versions and programs
+        launches stay slower for it. ``cuptiFinalize`` removes it; the next session attaches it again. It is not the ordinary
+        way to stop: it is slow, and has crashed programs. Other threads may launch meanwhile, but not use CUPTI.
+
+        Returns:
+            What ``stop()`` returned; ``result()`` returns it too.
+
+        Raises:
+            SessionError: not started, or finalize while another session runs. CuptiError: another tool holds CUPTI, or
+            ``cuptiFinalize`` failed; the session is stopped and CUPTI is still there.
+        """
+        with self._lock:
+            if self._session is None:
+                raise SessionError(
+                    "detach() without start()", hint="call start(), or use `with cuptiprof.profile(...):`"
+                )
+            result = self.stop() if self._session.state != "stopped" else self.result()
+            if finalize:
+                self._session.finalize()
+            return result
+
     def pause(self) -> None:
         """Stop collecting; ``resume()`` goes on. What was launched before is kept.
 

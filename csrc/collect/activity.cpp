@@ -1,9 +1,9 @@
 #include "collect/activity.h"
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <string>
-#include <unordered_set>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -13,6 +13,7 @@
 #include "cupti/api.h"
 #include "cupti/call.h"
 #include "cupti/cbids.h"
+#include "cupti/detach.h"
 #include "cupti/exclusion.h"
 #include "cupti/launch_gate.h"
 
@@ -36,18 +37,21 @@ int64_t library_clock() {
 
 uint64_t CUPTIAPI run_clock() { return static_cast<uint64_t>(monotonic_ns()); }
 
-// Once per process and library, before any kind is enabled: registering again corrupts the first records of
-// the later session. A library that refuses keeps its own clock, and regions are then stamped with that.
+// Once per process and library (and after each cuptiFinalize), before any kind is enabled: registering again
+// corrupts the first records of the later session. A library that refuses keeps its own clock, and regions
+// are then stamped with that.
 void set_clock(const std::shared_ptr<const Api>& api) {
   static std::mutex mutex;  // guards `registered`; held over no other CUPTI user's call
-  static std::unordered_set<std::string> registered;    // libraries that use our clock
+  static std::map<std::string, uint32_t> registered;    // libraries that use our clock; finalized so often
   static std::vector<std::shared_ptr<const Api>> kept;  // a clock source must outlive every reader
   const std::lock_guard lock(mutex);
   if (!api->simulated) {
-    if (registered.contains(api->path)) return g_clock_source.store(nullptr);
+    const auto before = registered.find(api->path);
+    if (before != registered.end() && before->second == times_finalized(*api))
+      return g_clock_source.store(nullptr);
     if (api->cuptiActivityRegisterTimestampCallback &&
         api->cuptiActivityRegisterTimestampCallback(&run_clock) == CUPTI_SUCCESS) {
-      registered.insert(api->path);
+      registered[api->path] = times_finalized(*api);
       return g_clock_source.store(nullptr);
     }
   }
@@ -141,6 +145,15 @@ void Activity::detach() noexcept {
   x_attached.store(false);
   x_owner->cuptiUnsubscribe(x_subscriber);
   x_subscriber = nullptr;
+}
+
+void Activity::finalize(const Api& api) {
+  CUcontext current = nullptr;
+  if (api.cuCtxGetCurrent && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && api.cuCtxSynchronize)
+    api.cuCtxSynchronize();
+  api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // buffers it still holds come back now
+  forget_external_stacks();
+  finalize_cupti(api);
 }
 
 void Activity::set_kinds(bool on, bool throwing) {

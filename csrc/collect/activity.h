@@ -6,6 +6,7 @@
 //   3. disable: the reverse; host-side kinds first, so that our own calls leave no records
 //   4. complete: synchronise every context that was used, flush, wait until records and launches agree
 //   5. detach: unsubscribe
+//   6. finalize, only when asked for: CUPTI leaves the process
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
@@ -52,6 +53,8 @@ class Activity {
   void enable();
   void disable() noexcept;
   void detach() noexcept;
+  // While nothing is attached: takes CUPTI out of the process (cupti/detach.h). Throws Error.
+  void finalize(const Api& api);
   // In a forked child: CUPTI is the parent's, its callbacks are not heard any more.
   void leave_to_parent() noexcept { x_attached.store(false); }
 

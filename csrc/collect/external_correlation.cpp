@@ -86,6 +86,8 @@ void disable_external_correlation(const Api& a, bool all_calls) noexcept {
   a.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 }
 
+void forget_external_stacks() noexcept { g_pushed_to.store(nullptr, std::memory_order_release); }
+
 void RegionWindow::enable() { x_entries.resize(kWindow); }
 
 void RegionWindow::put(uint64_t id, const CallSite& site) { x_entries[window_index(id)] = {id, site}; }
