@@ -7,6 +7,7 @@
 //   4. complete: synchronise every context that was used, flush, wait until records and launches agree
 //   5. detach: unsubscribe
 //   6. finalize, only when asked for: CUPTI leaves the process
+// 1 to 3 and 5 are in activity.cpp, 4 and 6 in completion.cpp, callbacks at launches in launch_callbacks.cpp.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
