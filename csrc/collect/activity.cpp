@@ -94,6 +94,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     // As long as the session lives: names and contexts also go away while nothing is collected.
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, true);
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, true);
+    for (const CUpti_CallbackId cbid : driver_unload_cbids())
+      enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, true);
     if (x_options.profiler_calls) set_callbacks(true);
   } catch (...) {
     detach();

@@ -11,6 +11,11 @@
 #include "cupti/detach.h"
 
 namespace cuptiprof {
+namespace {
+
+constexpr auto kUnloadPatience = std::chrono::seconds(1);
+
+}  // namespace
 
 void Activity::note_context(CUcontext context) noexcept {
   if (!context) return;
@@ -51,6 +56,16 @@ void Activity::synchronize_contexts() noexcept {
     CUcontext popped;
     a.cuCtxPopCurrent_v2(&popped);
   }
+}
+
+// Kernel records point at their module's memory for their names, so they are decoded before it goes: the way
+// into the call that unloads is the last moment, and a place where CUPTI lets its functions be called. The
+// decoder needs nothing that this thread can hold.
+void Activity::before_unload(CUcontext context) noexcept {
+  note_context(context ? context : current_context());
+  synchronize_contexts();
+  x_owner->cuptiActivityFlushAll(0);
+  x_pool.wait_for_decoder(kUnloadPatience);
 }
 
 uint64_t Activity::launches() const noexcept {

@@ -33,6 +33,10 @@ void CUPTIAPI Activity::on_callback(void* user, CUpti_CallbackDomain domain, CUp
 
 void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
   const bool entry = call.callbackSite == CUPTI_API_ENTER;
+  if (is_unload(cbid)) [[unlikely]] {
+    if (entry) before_unload(call.context);
+    return;
+  }
   if (x_options.profiler_calls) {
     // The window opens on the way into cuProfilerStart and closes on the way out of cuProfilerStop.
     if (cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {

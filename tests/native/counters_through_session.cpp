@@ -213,9 +213,8 @@ void one_session(const std::shared_ptr<const Api>& api, Strategy strategy, std::
         case 0:
           session.step_counters();
           break;
-        case 4: {  // records that name the module's kernels are read before it goes
+        case 4: {
           const std::unique_lock alone(g_modules);
-          session.take();
           const cuptisim_op unload = op_of(CUPTISIM_OP_MODULE_UNLOAD, 1, 0);
           require(g_sim.run(&unload, 1, nullptr) == 0, "module unload");
           break;

@@ -183,7 +183,8 @@ def test_while_other_threads_launch(sim: SimDevice) -> None:
             # A launch of each thread can be between its callback and its record when recording ends.
             assert losses["unreconciled_launches"] <= len(launched)
             kernels = from_native(store.tables(), store.strings())["kernels"]
-            assert len(kernels) >= counts["launches"] - losses["unreconciled_launches"]
+            lost = losses["unreconciled_launches"] + counts["kernels_lost_in_pool"] + losses["budget_evicted"]
+            assert len(kernels) + lost >= counts["launches"]
             for name, region in set(zip(kernels["name"], kernels["region"], strict=True)):
                 assert region in (name, "")  # "": the region was open when the session began
     finally:
