@@ -37,7 +37,19 @@ class Comparison:
         return self.measurements[0]
 
     def __getitem__(self, name: str) -> Measurement:
-        return next(m for m in self.measurements if m.name == name)
+        for m in self.measurements:
+            if m.name == name:
+                return m
+        raise KeyError(name)
+
+    def verdict(self, new: str, base: str, threshold: float = THRESHOLD, alpha: float = ALPHA) -> Verdict:
+        """What one of the functions is against any other: all were measured in turn.
+
+        Raises:
+            KeyError: no function of that name.
+            BenchError: as ``judge_in_turn``.
+        """
+        return judge_in_turn(self[base], self[new], threshold, alpha)
 
     def __str__(self) -> str:
         width = max(len(m.name) for m in self.measurements)

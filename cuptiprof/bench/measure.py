@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from cuptiprof.bench.clocks import ClockLog
 from cuptiprof.bench.counters import Demand, read_counters
@@ -14,9 +13,9 @@ from cuptiprof.bench.environment import environment
 from cuptiprof.bench.gpu import Gpu, open_gpu
 from cuptiprof.bench.measurement import Interval, Measurement, Scalar
 from cuptiprof.bench.roofline import make_roofline
-from cuptiprof.bench.series import Series, Spoilt, gap_note, kernel_times, spans_of, values_of
+from cuptiprof.bench.series import Series, Spoilt, gap_note, kernel_times, reported_by, spans_of, values_of
 from cuptiprof.bench.statistics import median_interval
-from cuptiprof.bench.stopping import GROWTH, MINIMUM, Rule, Stop, TimeLimit, default_rule
+from cuptiprof.bench.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.strategies import Call, Strategy, make_strategy
 from cuptiprof.bench.strategies.kernel import PREFIX
 from cuptiprof.bench.warmup import Warmup, look_at, nothing_launched, warm_up
@@ -24,7 +23,7 @@ from cuptiprof.devices import Device
 from cuptiprof.errors import BenchError
 
 FIRST_BLOCK = 10
-"""Shows how long a sample takes."""
+"""Shows how long a sample takes; fewer of functions that would take longer than there is time."""
 LEAST_SECONDS = 0.2
 """Measuring takes at least so long on a real clock, however narrow the interval: a burst of milliseconds sees one state of the machine,
 and the next burst another."""
@@ -188,6 +187,7 @@ def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[s
                 warmup_calls=state.warmup.calls,
                 first_call_ns=state.warmup.first_ns,
                 kernels=kernel_times(samples),
+                reported=reported_by(samples),
                 counters=counters.values,
                 roofline=make_roofline(gpu, options.demand, counters, interval.median),
                 notes=tuple(notes),
@@ -214,7 +214,8 @@ def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
     simulated = gpu.device is not None and gpu.device.simulated
     least = 0.0 if simulated else min(LEAST_SECONDS * len(calls), options.max_seconds)
     began = time.monotonic()
-    block_size, empty = FIRST_BLOCK, 0
+    one_round = sum(s.warmup.call_s for s in states)
+    block_size, empty = _even(int(min(FIRST_BLOCK, options.max_seconds / max(one_round, 1e-9)))), 0
     while True:
         block_began = time.monotonic()
         blocks = options.strategy.rounds(gpu, calls, block_size, options.cold, log.tick)
@@ -237,12 +238,7 @@ def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
         took = max(time.monotonic() - block_began, 1e-6)
         fits = int(block_size * min(BLOCK_SECONDS, max(options.max_seconds - elapsed, 0.0)) / took)
         have = len(states[0].series.taken)
-        block_size = _even(min(next(n for n in _sizes() if n > have) - have, fits, BLOCK_SAMPLES))
-
-
-def _sizes() -> Iterator[int]:
-    """Numbers of samples at which the default rule looks: blocks end there."""
-    return (MINIMUM * int(GROWTH) ** i for i in count())
+        block_size = _even(int(min(options.rule.next_look(have) - have, fits, BLOCK_SAMPLES)))
 
 
 def _even(n: int) -> int:

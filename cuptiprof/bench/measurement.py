@@ -87,7 +87,7 @@ class Measurement:
 
     Attributes:
         name, params: which function, at which point of a sweep.
-        strategy: "kernel", "event", "graph", "cpu" or "wall".
+        strategy: "kernel", "event", "graph", "cpu", "wall" or "manual".
         l2: "cold" or "warm".
         samples: shape (n,), ns of one call, those in use, in the order they were taken.
         times: shape (n,), when each was taken, s from the start of measuring.
@@ -98,6 +98,7 @@ class Measurement:
         warmup_calls, first_call_ns: calls before, and what the very first took (wall time; compilation is in it).
         kernels: of strategy "kernel": what the calls are made of, the longest first.
         counters: values over one call, in the order asked for.
+        reported: of strategy "manual": the other numbers that the function returned with its time, by name, shape (n,) each.
         notes: what a reader must know: what disturbed the run, what could not be read.
         cost: s the harness took, by phase ("warmup", "measuring", "counters").
         environment: chip, clocks, driver, versions, commit (see ``cuptiprof.bench.environment``).
@@ -119,6 +120,7 @@ class Measurement:
     first_call_ns: float = math.nan
     kernels: tuple[KernelTime, ...] = ()
     counters: tuple[CounterValue, ...] = ()
+    reported: Mapping[str, Float64] = field(default_factory=dict)
     roofline: Roofline | None = None
     notes: tuple[str, ...] = ()
     cost: Mapping[str, float] = field(default_factory=dict)
@@ -180,6 +182,9 @@ class Measurement:
             samples, times, span = (_numbers(data.get(k, [])) for k in ("samples", "times", "span"))
             if not len(samples) or len(times) != len(samples) or len(span) not in (0, len(samples)):
                 raise ValueError("samples, times and span of different lengths")
+            reported = {_text(k): _numbers(v) for k, v in dict(data.get("reported", {})).items()}
+            if any(len(v) != len(samples) for v in reported.values()):
+                raise ValueError("reported numbers and samples of different lengths")
             discarded = tuple(_record(Discard, d) for d in data.get("discarded", ()))
             places = {d.index for d in discarded}
             if len(places) != len(discarded) or not places <= set(range(len(samples) + len(discarded))):
@@ -202,6 +207,7 @@ class Measurement:
                 first_call_ns=_number(data.get("first_call_ns")),
                 kernels=tuple(_record(KernelTime, k) for k in data.get("kernels", ())),
                 counters=tuple(_record(CounterValue, c) for c in data.get("counters", ())),
+                reported=reported,
                 roofline=_record(Roofline, roofline) if roofline is not None else None,
                 notes=tuple(_text(n) for n in data.get("notes", ())),
                 cost={_text(k): _number(v) for k, v in dict(data.get("cost", {})).items()},

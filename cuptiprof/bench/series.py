@@ -73,6 +73,12 @@ def spans_of(samples: list[Sample]) -> Float64:
     return np.empty(0) if np.isnan(spans).any() else spans
 
 
+def reported_by(samples: list[Sample]) -> dict[str, Float64]:
+    """The numbers that the function itself reported with its time, by name, shape (n,) each."""
+    names = samples[0].reported if samples else {}
+    return {name: np.array([s.reported[name] for s in samples], np.float64) for name in names}
+
+
 def kernel_times(samples: list[Sample]) -> tuple[KernelTime, ...]:
     """What a call is made of, the longest first: the median over the calls of each kernel's time in a call."""
     names: dict[str, list[tuple[int, float]]] = {}

@@ -38,6 +38,13 @@ class Rule(ABC):
             elapsed_s: seconds since measuring began.
         """
 
+    def next_look(self, n: int) -> float:
+        """The smallest number of samples above `n` at which the rule may answer otherwise; infinite: it does not count them.
+
+        Blocks of samples end there, so that a rule gets the number it waits for and few more.
+        """
+        return math.inf
+
     def __or__(self, other: Rule) -> Rule:
         return AnyOf((self, other))
 
@@ -66,6 +73,12 @@ class _AtSizes(Rule):
         while size <= n:
             size, last = math.ceil(size * self.growth), size
         return last
+
+    def next_look(self, n: int) -> float:
+        size = self.minimum
+        while size <= n:
+            size = math.ceil(size * self.growth)
+        return size
 
     def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
         size = self.size_at(len(samples))
@@ -140,6 +153,9 @@ class Count(Rule):
         if self.n < 1:
             raise ValueError("a count is 1 or more")
 
+    def next_look(self, n: int) -> float:
+        return self.n if self.n > n else math.inf
+
     def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
         return Stop(f"{len(samples)} samples (limit {self.n})", False) if len(samples) >= self.n else None
 
@@ -166,6 +182,9 @@ class AnyOf(Rule):
 
     rules: tuple[Rule, ...]
 
+    def next_look(self, n: int) -> float:
+        return min(rule.next_look(n) for rule in self.rules)
+
     def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
         return next((stop for rule in self.rules if (stop := rule(samples, elapsed_s))), None)
 
@@ -175,6 +194,9 @@ class AllOf(Rule):
     """Stop when all of the rules do, for all of their reasons."""
 
     rules: tuple[Rule, ...]
+
+    def next_look(self, n: int) -> float:
+        return min(rule.next_look(n) for rule in self.rules)
 
     def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
         stops = []

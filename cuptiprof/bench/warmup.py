@@ -26,13 +26,15 @@ class Warmup:
 
     Attributes:
         first_ns: wall time of the very first call: compilation, autotuning, loading of modules are in it.
-        call_ns: wall time of a call at the end.
+        call_ns: wall time of a call at the end, by the clock of the GPU's host, which is virtual on a simulated device.
+        call_s: the same and its set-up, real seconds.
         notes: what a reader must know.
     """
 
     calls: int = 0
     first_ns: float = 0.0
     call_ns: float = 0.0
+    call_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
 
@@ -44,6 +46,7 @@ def warm_up(gpu: Gpu, call: Call, seconds: float) -> Warmup:
     out = Warmup()
     least_seconds = min(CLOCKS_SECONDS, seconds) if gpu.device and not gpu.device.simulated else 0.0
     times: list[int] = []
+    seconds_each: list[float] = []
 
     def once() -> int:
         if call.setup is not None:
@@ -58,7 +61,9 @@ def warm_up(gpu: Gpu, call: Call, seconds: float) -> Warmup:
     out.first_ns = once()
     began = time.monotonic()
     while out.calls < MOST_CALLS:
+        call_began = time.monotonic()
         times.append(once())
+        seconds_each.append(time.monotonic() - call_began)
         elapsed = time.monotonic() - began
         settled = len(times) >= 2 * WINDOW and _agree(times[-2 * WINDOW : -WINDOW], times[-WINDOW:])
         if settled and elapsed >= least_seconds:
@@ -68,6 +73,7 @@ def warm_up(gpu: Gpu, call: Call, seconds: float) -> Warmup:
                 out.notes.append(f"its time had not settled after {out.calls} calls of warm-up")
             break
     out.call_ns = statistics.median(times[-WINDOW:])
+    out.call_s = statistics.median(seconds_each[-WINDOW:])
     return out
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from collections.abc import Iterator
 from itertools import count
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.bench import Cpu, Event, Graph, Kernel, Measurement, Wall
+from cuptiprof.bench import Count, Cpu, Event, Graph, Kernel, Measurement, RelativeHalfWidth, Wall
 from cuptiprof.devices import SimulatedDevice
 from cuptiprof.errors import BenchError, MetricError
 from cuptiprof.sim.device import Flag, Op
@@ -335,6 +337,63 @@ def test_a_function_may_measure_itself(machine: SimulatedDevice) -> None:
     assert m.median == 1234.5 and (m.samples == 1234.5).all()
     with pytest.raises(BenchError, match="returns its time"):
         measure(machine, lambda: "12", strategy="manual")
+
+
+def test_a_function_may_report_other_numbers_with_its_time() -> None:
+    calls: list[int] = []
+
+    def work() -> dict[str, float]:
+        calls.append(1)
+        return {"ns": 100.0 + len(calls) % 3, "rows": len(calls)}
+
+    m = cuptiprof.bench(work, device="host", strategy="manual", stop=Count(30))
+    assert m.reported["rows"].shape == m.samples.shape
+    assert (m.samples == 100 + m.reported["rows"] % 3).all()  # each number stands beside its own time
+    assert m.reported["rows"][0] == m.warmup_calls + 1
+    back = cuptiprof.bench.Measurement.from_dict(json.loads(json.dumps(m.to_dict())))
+    assert (back.reported["rows"] == m.reported["rows"]).all()
+    cut = m.to_dict() | {"reported": {"rows": [1.0]}}
+    with pytest.raises(cuptiprof.CuptiprofError, match="different lengths"):
+        cuptiprof.bench.Measurement.from_dict(cut)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"rows": 1}, 'without its time, "ns"'),
+        ({"ns": "12"}, "returned str as 'ns'"),
+        ({"ns": 1.0, "rows": float("nan")}, "returned nan as 'rows'"),
+        (float("inf"), "returned inf"),
+        (True, "returned bool"),
+    ],
+)
+def test_what_is_no_time_is_refused(value: object, words: str) -> None:
+    with pytest.raises(BenchError, match=words):
+        cuptiprof.bench(lambda: value, device="host", strategy="manual", warmup_seconds=0.01)
+
+
+def test_reported_numbers_are_the_same_in_each_call() -> None:
+    calls = count()
+
+    def work() -> dict[str, float]:
+        return {"ns": 1.0, "odd" if next(calls) % 2 else "even": 1.0}
+
+    with pytest.raises(BenchError, match="same numbers in each call"):
+        cuptiprof.bench(work, device="host", strategy="manual")
+
+
+def test_a_slow_function_is_not_called_more_often_than_there_is_time() -> None:
+    calls: list[float] = []
+
+    def slow() -> float:
+        calls.append(time.monotonic())
+        time.sleep(0.15)
+        return 0.15e9
+
+    m = cuptiprof.bench(slow, device="host", strategy="manual", max_seconds=0.3, warmup_seconds=0.01)
+    assert len(m.samples) == 2 and len(calls) == m.warmup_calls + 2
+    counted = cuptiprof.bench(lambda: time.sleep(0.01), device="host", strategy="wall", stop=Count(24))
+    assert len(counted.samples) == 24  # and not the rest of a block
 
 
 def test_functions_of_the_host_need_no_gpu() -> None:

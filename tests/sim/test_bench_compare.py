@@ -46,6 +46,10 @@ def test_a_difference_of_three_percent_is_found_and_equals_are_not_told_apart(ma
     assert found.verdicts["same"].kind.value == "SAME"
     assert [m.name for m in found.measurements] == ["old", "same", "new"] and found.base is found["old"]
     assert len({len(m.samples) for m in found.measurements}) == 1
+    assert found.verdict("new", "old") == found.verdicts["new"]
+    assert found.verdict("old", "new").kind.value == "FASTER" and found.verdict("new", "same").kind.value == "SLOWER"
+    with pytest.raises(KeyError):
+        found.verdict("new", "older")
     text = str(found)
     assert "SLOWER" in text and "base" in text and "SIMULATED" in text
 

@@ -133,3 +133,18 @@ def test_no_samples_and_broken_samples() -> None:
     assert default_rule()(np.empty(0), 0.0) is None
     with pytest.raises(ValueError, match="finite"):
         default_rule()(np.full(100, math.nan), 0.0)
+
+
+def test_rules_say_how_many_samples_they_wait_for() -> None:
+    assert [default_rule().next_look(n) for n in (0, 99, 100, 150, 6400, 12_800)] == [
+        100,
+        100,
+        200,
+        200,
+        12_800,
+        25_600,
+    ]
+    assert Count(24).next_look(10) == 24 and Count(24).next_look(24) == math.inf
+    assert TimeLimit(1.0).next_look(5) == math.inf
+    both = RelativeHalfWidth(minimum=10, growth=1.5) & (Count(12) | TimeLimit(1.0))
+    assert [both.next_look(n) for n in (0, 10, 12, 15)] == [10, 12, 15, 23]

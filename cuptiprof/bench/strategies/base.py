@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -41,6 +41,7 @@ class Sample:
         at: the host's clock when it began, ns.
         span: ns from the first start to the last end of the call's GPU work; NaN: not known.
         pieces: (name, executions, ns) of the call's kernels, copies and sets.
+        reported: other numbers that the function gave with its own time.
         doubt: why the sample is not to be used; empty: it is.
     """
 
@@ -49,6 +50,7 @@ class Sample:
     span: float = math.nan
     pieces: tuple[tuple[str, int, float], ...] = field(default=())
     doubt: str = ""
+    reported: Mapping[str, float] = field(default_factory=dict)
 
 
 class Strategy(abc.ABC):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from cuptiprof.bench.gpu import Gpu
@@ -47,7 +48,10 @@ class Wall(Strategy):
 
 
 class Manual(Strategy):
-    """The function returns its own time, ns: for work that is set up, timed and cleared away in one call."""
+    """The function returns its own time, ns: for work that is set up, timed and cleared away in one call.
+
+    Or a mapping with its time as "ns" and other numbers, the same in each call: they come out in ``Measurement.reported``.
+    """
 
     name: ClassVar[str] = "manual"
     needs_gpu_work: ClassVar[bool] = False
@@ -59,13 +63,33 @@ class Manual(Strategy):
             for i in order:
                 before_sample(gpu, calls[i], cold)
                 at = gpu.now()
-                value = calls[i].function()
-                if isinstance(value, bool) or not isinstance(value, (int, float)):
-                    raise BenchError(
-                        f'{calls[i].name!r} returned {type(value).__name__}: with strategy="manual" it returns its time in ns'
-                    )
-                out[i].append(Sample(float(value), at))
+                ns, reported = own_numbers(calls[i].name, calls[i].function())
+                if out[i] and out[i][0].reported.keys() != reported.keys():
+                    raise BenchError(f"{calls[i].name!r} does not report the same numbers in each call")
+                out[i].append(Sample(ns, at, reported=reported))
         return out
+
+
+def own_numbers(name: str, value: object) -> tuple[float, dict[str, float]]:
+    """Time, ns, and the other numbers that a function returned.
+
+    Raises:
+        BenchError: it returned something else, or a number that is not finite.
+    """
+    given = dict(value) if isinstance(value, Mapping) else {"ns": value}
+    numbers: dict[str, float] = {}
+    for key, number in given.items():
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            raise BenchError(
+                f'{name!r} returned {type(number).__name__} as {key!r}: with strategy="manual" it returns its time in ns, '
+                'or a mapping with its time as "ns" and other numbers'
+            )
+        if not math.isfinite(number):
+            raise BenchError(f"{name!r} returned {number} as {key!r}, which is no time or amount")
+        numbers[str(key)] = float(number)
+    if "ns" not in numbers:
+        raise BenchError(f'{name!r} returned a mapping without its time, "ns"')
+    return numbers.pop("ns"), numbers
 
 
 def on_host(gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick, *, waits: bool) -> list[list[Sample]]:
