@@ -1,6 +1,6 @@
 """What counters cost: us per counted kernel and per region, sampling's effect on a step, unselected launches, start and stop.
 
-Cases of one question run interleaved, round by round, and ratios are to plain tracing in the same round. On the stand-in the
+Cases of one question run in turn, round by round, and ratios are to plain tracing in the same rounds. On the stand-in the
 numbers are the profiler's own host cost and nothing else; the JSON says so.
 """
 
@@ -24,7 +24,7 @@ from benchmarks.common import arguments, finish, machine
 from benchmarks.counter_sets import ONE_PASS, metrics_of
 from benchmarks.gpu_work import STAND_IN, Work, gpu_name, instant_waits, make_work
 from benchmarks.memory import resident
-from benchmarks.rounds import Case, Rounds, Row, rounds_of
+from benchmarks.rounds import Budget, Case, Row, rounds_of
 
 LAUNCHES = {"cuda": 200, "sim": 2000}
 REGIONS, LAUNCHES_IN_REGION = 100, 5
@@ -46,7 +46,7 @@ def session(work: Work, body: Callable[[], Any], **keywords: Any) -> tuple[Row, 
     return {"start_ms": start, "inside_ms": inside, "stop_ms": stop}, result, value
 
 
-def kernels(work: Work, sets: dict[str, list[str]], rounds: Rounds) -> dict[str, Any]:
+def kernels(work: Work, sets: dict[str, list[str]], budget: Budget) -> dict[str, Any]:
     """(a) one pass direct, (b) replay, (c) iterate: us per counted kernel, launch to result."""
     launches = LAUNCHES[work.device]
 
@@ -72,10 +72,10 @@ def kernels(work: Work, sets: dict[str, list[str]], rounds: Rounds) -> dict[str,
         cases[f"{'direct' if name == 'one pass' else 'replay'}, {name}"] = case(metrics=metrics, strategy="replay")
         if name != "one pass":
             cases[f"iterate, {name}"] = case(metrics=metrics, strategy="iterate")
-    return rounds_of(cases, rounds, "tracing", "us_per_kernel")
+    return rounds_of(cases, budget, "tracing", "us_per_kernel", 1e3)
 
 
-def regions(work: Work, rounds: Rounds) -> dict[str, Any]:
+def regions(work: Work, budget: Budget) -> dict[str, Any]:
     """us per region of five launches, traced and measured as a range."""
 
     def case(**keywords: Any) -> Case:
@@ -94,11 +94,11 @@ def regions(work: Work, rounds: Rounds) -> dict[str, Any]:
         return run
 
     return rounds_of(
-        {"tracing": case(), "range, one pass": case(metrics=ONE_PASS, strategy="range")}, rounds, "tracing", "us_per_region"
+        {"tracing": case(), "range, one pass": case(metrics=ONE_PASS, strategy="range")}, budget, "tracing", "us_per_region", 1e3
     )  # fmt: skip
 
 
-def sampling(work: Work, rounds: Rounds) -> dict[str, Any]:
+def sampling(work: Work, budget: Budget) -> dict[str, Any]:
     """ms per step under samples of three intervals."""
 
     def body() -> float:
@@ -122,10 +122,10 @@ def sampling(work: Work, rounds: Rounds) -> dict[str, Any]:
     cases = {"no session": lambda: {"step_ms": body()}, "tracing": case()}
     for interval in ("1ms", "100us", "20us"):
         cases[f"samples every {interval}"] = case(metrics=ONE_PASS, strategy="sample", sampling_interval=interval)
-    return rounds_of(cases, rounds, "tracing", "step_ms")
+    return rounds_of(cases, budget, "tracing", "step_ms", 1e6)
 
 
-def unselected(work: Work, rounds: Rounds) -> dict[str, Any]:
+def unselected(work: Work, budget: Budget) -> dict[str, Any]:
     """ns per launch that was not selected, when 1 % of launches are counted; the counted ones are timed apart."""
 
     def body() -> float:
@@ -152,7 +152,7 @@ def unselected(work: Work, rounds: Rounds) -> dict[str, Any]:
     cases = {"no session": lambda: {"ns_per_unselected_launch": body()}, "tracing": case()}
     cases["direct"] = case(metrics=ONE_PASS, strategy="replay", kernels=_in_region())
     cases["replay"] = case(metrics=[*ONE_PASS, "gld_efficiency"], strategy="replay", kernels=_in_region())
-    return rounds_of(cases, rounds, "tracing", "ns_per_unselected_launch")
+    return rounds_of(cases, budget, "tracing", "ns_per_unselected_launch", 1)
 
 
 def _in_region() -> Any:
@@ -161,7 +161,7 @@ def _in_region() -> Any:
     return KernelFilter(regions="counted")
 
 
-def start_and_stop(work: Work, rounds: Rounds) -> dict[str, Any]:
+def start_and_stop(work: Work, budget: Budget) -> dict[str, Any]:
     """ms of start, of the first counted launch and of stop; with a plan in the cache and without.
 
     One launch is too short to be sampled: the warning that no sample came belongs to this question.
@@ -199,7 +199,7 @@ def start_and_stop(work: Work, rounds: Rounds) -> dict[str, Any]:
             "direct, plan not cached": case(lambda: next(fresh), **counted),
             "sample, plan cached": case(lambda: kept, metrics=ONE_PASS, strategy="sample"),
         }
-        return rounds_of(cases, rounds, "tracing", "all_ms")
+        return rounds_of(cases, budget, "tracing", "all_ms", 1e6)
 
 
 def memory_of(device: str, counted: bool) -> dict[str, float]:
@@ -233,7 +233,7 @@ def memory(device: str) -> dict[str, Any]:
 def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--device", choices=("cuda", "sim"), default="sim")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=70, help="fewer rounds when they would take longer")
     parser.add_argument("--memory-of", choices=("tracing", "direct"), help="only this part, as JSON")
     options = parser.parse_args()
@@ -254,13 +254,13 @@ def main() -> int:
         "sets": sets,
         "launches": LAUNCHES[options.device],
     }
-    rounds = Rounds(options.rounds, options.seconds, 5)
+    budget = Budget(options.rounds, options.seconds, 5)
     parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "kernels": lambda: kernels(work, sets, rounds),
-        "regions": lambda: regions(work, rounds),
-        "sampling": lambda: sampling(work, rounds),
-        "unselected": lambda: unselected(work, rounds),
-        "start_and_stop": lambda: start_and_stop(work, rounds),
+        "kernels": lambda: kernels(work, sets, budget),
+        "regions": lambda: regions(work, budget),
+        "sampling": lambda: sampling(work, budget),
+        "unselected": lambda: unselected(work, budget),
+        "start_and_stop": lambda: start_and_stop(work, budget),
         "memory": lambda: memory(options.device),
     }
     failed = 0

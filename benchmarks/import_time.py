@@ -1,35 +1,32 @@
-"""What ``import cuptiprof`` takes beyond ``import numpy``: whole processes, interleaved. Bar: 60 ms."""
+"""What ``import cuptiprof`` takes beyond ``import numpy``: whole processes, in turn. Bar: 60 ms."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
-from benchmarks.common import arguments, finish, interleaved, spread
+from benchmarks.common import arguments, finish, in_turn, summary
+
+MS = 1e6
 
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=40)
     options = parser.parse_args()
 
-    def run(code: str) -> float:
-        start = time.perf_counter()
+    def run(code: str) -> None:
         subprocess.run([sys.executable, "-c", code], check=True)
-        return 1e3 * (time.perf_counter() - start)
 
     cases = {"numpy": lambda: run("import numpy"), "cuptiprof": lambda: run("import numpy, cuptiprof")}
-    for case in cases.values():
-        case()
-    samples = interleaved(cases, options.rounds)
-    difference = [b - a for a, b in zip(samples["numpy"], samples["cuptiprof"], strict=True)]
+    found = in_turn(cases, options.rounds, strategy="wall")
+    difference = found["cuptiprof"].samples - found["numpy"].samples  # of the same round
     finish(
         {
             "benchmark": "import_time",
             "unit": "ms",
-            "processes": {k: spread(v) for k, v in samples.items()},
-            "beyond_numpy (bar 60)": spread(difference),
+            "processes": {m.name: summary(m.samples, MS) for m in found.measurements},
+            "beyond_numpy (bar 60)": summary(difference, MS),
         },
         options.out,
     )

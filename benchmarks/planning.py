@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.common import arguments, finish, interleaved, spread
+from benchmarks.common import arguments, finish, in_turn, summary
 from cuptiprof import _core
 from cuptiprof.locate import find_cupti
 
@@ -45,16 +45,20 @@ FIRST = """
 import sys, time
 from cuptiprof import _core
 library = _core.load_cupti(sys.argv[1], "benchmark")
-start = time.perf_counter()
+start = time.perf_counter_ns()
 _core.MetricPlanner(library, sys.argv[2], cache_dir=sys.argv[3]).plan(sys.argv[4:])
-print(1e3 * (time.perf_counter() - start))
+print(time.perf_counter_ns() - start)
 """
 
 
-def milliseconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
+MS = 1e6
+
+
+def timed(call: Callable[[], object]) -> float:
+    """ns of a call."""
+    start = time.perf_counter_ns()
     call()
-    return 1e3 * (time.perf_counter() - start)
+    return time.perf_counter_ns() - start
 
 
 def main() -> None:
@@ -78,7 +82,7 @@ def main() -> None:
         def on_disk() -> float:
             """A folder that this process has not seen: what a new process with a filled cache does."""
             folder = str(shutil.copytree(made, next(folders)))
-            return milliseconds(lambda: planner(folder).plan(METRICS))
+            return timed(lambda: planner(folder).plan(METRICS))
 
         def first(folder: str) -> float:
             command = [sys.executable, "-c", FIRST, library.path, options.chip, folder, *METRICS]
@@ -86,14 +90,14 @@ def main() -> None:
 
         one_pass_metrics = [m for m in METRICS if planner(made).plan([m])[0].passes == 1]
         groups = planner(str(next(folders))).one_pass_groups(one_pass_metrics)
-        samples = interleaved(
+        found = in_turn(
             {
-                "cached in memory (bar 1)": lambda: milliseconds(lambda: planner(made).plan(METRICS)),
+                "cached in memory (bar 1)": lambda: timed(lambda: planner(made).plan(METRICS)),
                 "cached on disk (bar 1)": on_disk,
                 "cached on disk, first in a process (bar 1)": lambda: first(made),
-                "uncached (bar 200)": lambda: milliseconds(lambda: planner(str(next(folders))).plan(METRICS)),
+                "uncached (bar 200)": lambda: timed(lambda: planner(str(next(folders))).plan(METRICS)),
                 "uncached, first in a process (bar 200)": lambda: first(str(next(folders))),
-                "one-pass groups, uncached": lambda: milliseconds(
+                "one-pass groups, uncached": lambda: timed(
                     lambda: planner(str(next(folders))).one_pass_groups(one_pass_metrics)
                 ),
             },
@@ -109,7 +113,7 @@ def main() -> None:
             "passes": group.passes,
             "one_pass_metrics": len(one_pass_metrics),
             "one_pass_groups": len(groups),
-            "plan": {name: spread(values) for name, values in samples.items()},
+            "plan": {m.name: summary(m.samples, MS) for m in found.measurements},
         },
         options.out,
     )

@@ -1,4 +1,4 @@
-"""Interleaved rounds of cases that give several numbers each, within a limit of time."""
+"""Questions to several cases that give several numbers each, within a limit of time for all."""
 
 from __future__ import annotations
 
@@ -6,50 +6,46 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.common import interleaved, spread
+from benchmarks.common import in_turn, ratio, significant, summary
 
 Row = dict[str, float]
 Case = Callable[[], Row]
 
 
-class Rounds:
-    """How many rounds each question gets: the number asked for, fewer (at least two) when the time for all is short."""
+class Budget:
+    """Rounds and seconds for some questions: each gets its share of the time that is left."""
 
-    def __init__(self, most: int, seconds: float, questions: int) -> None:
-        self._most, self._until, self._left = most, time.monotonic() + seconds, questions
+    def __init__(self, rounds: int, seconds: float, questions: int) -> None:
+        self.rounds, self._until, self._left = rounds, time.monotonic() + seconds, questions
 
-    def run(self, cases: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
-        """Interleaved rounds within this question's share of the time that is left."""
-        now = time.monotonic()
-        until = now + (self._until - now) / max(self._left, 1)
+    def share(self) -> float:
+        """Seconds for the next question; some, however late it is."""
+        left = max(self._until - time.monotonic(), 0.1)
+        share = left / max(self._left, 1)
         self._left -= 1
-        got: dict[str, list[float]] = {name: [] for name in cases}
-        for done in range(self._most):
-            if done >= 2 and time.monotonic() > until:
-                break
-            for name, values in interleaved(cases, 1).items():
-                got[name] += values
-        return got
+        return share
 
 
-def rounds_of(cases: Mapping[str, Case], rounds: Rounds, base: str, value: str) -> dict[str, Any]:
-    """Every number of every case with its spread, and `value` as a ratio to that of `base` in the same round."""
-    rows: dict[str, list[Row]] = {name: [] for name in cases}
+def rounds_of(cases: Mapping[str, Case], budget: Budget, base: str, value: str, unit_ns: float) -> dict[str, Any]:
+    """Every number of every case, measured in turn, and `value`, which is in units of `unit_ns`, as a ratio to that of `base`.
 
-    def keep(name: str, case: Case) -> Callable[[], float]:
-        def run() -> float:
-            rows[name].append(case())
-            return rows[name][-1][value]
+    A number that is the same in each round stands alone.
+    """
+
+    def timed(case: Case) -> Case:
+        def run() -> Row:
+            row = case()
+            return {"ns": row[value] * unit_ns, **row}
 
         return run
 
-    for case in cases.values():
-        case()  # the first of a kind loads and plans
-    got = rounds.run({name: keep(name, case) for name, case in cases.items()})
-    return {
-        name: {
-            **{key: spread([row[key] for row in rows[name]]) for key in rows[name][0]},
-            f"{value} to {base}": spread([a / b for a, b in zip(got[name], got[base], strict=True)]),
-        }
-        for name in cases
-    }
+    found = in_turn({name: timed(case) for name, case in cases.items()}, budget.rounds, seconds=budget.share())
+    out: dict[str, Any] = {}
+    for name in cases:
+        reported = found[name].reported
+        out[name] = {
+            key: significant(float(v[0])) if (v == v[0]).all() else summary(v) for key, v in reported.items()
+        }  # fmt: skip
+        if name != base:
+            out[name][f"{value} to {base}"] = ratio(found.verdict(name, base))
+    return out

@@ -1,24 +1,24 @@
 """What counters cost a launch that was not selected: 10 of 100,000 launches counted, against plain tracing.
 
-On the stand-in: a driver that does nothing, so that what is timed is the callback. Four conditions, interleaved in one
-process: no session (the floor), tracing, counters with a name filter, counters with a region filter.
+On the stand-in: a driver that does nothing, so that what is timed is the callback. Four conditions, in turn in one
+process: tracing, no session (the floor), counters with a name filter, counters with a region filter.
 """
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import cuptiprof
-from benchmarks.common import arguments, finish, interleaved, spread
+from benchmarks.common import arguments, finish, in_turn, ratio, summary
 from cuptiprof.sim.device import Op, SimDevice
 
 LAUNCHES = 100_000
 SELECTED = 10
-CONDITIONS = ("none", "tracing", "counters by name", "counters by region")
+CONDITIONS = ("tracing", "none", "counters by name", "counters by region")
 METRICS = ["achieved_occupancy", "ipc", "dram_read_throughput"]
 
 
@@ -31,7 +31,7 @@ def make_ops(device: SimDevice) -> Any:
     return ops
 
 
-def one_round(condition: str) -> tuple[float, int]:
+def one_round(condition: str) -> dict[str, float]:
     """ns a launch of the unselected ones, and how many launches were counted."""
     keywords: dict[str, Any] = {
         "none": {},
@@ -45,7 +45,7 @@ def one_round(condition: str) -> tuple[float, int]:
         ops = make_ops(device)
         start = time.perf_counter_ns()
         device.run(ops)
-        return (time.perf_counter_ns() - start) / LAUNCHES, 0
+        return {"ns": (time.perf_counter_ns() - start) / LAUNCHES, "counted": 0}
     with cuptiprof.profile(device="sim", activities=["kernel"], budget="512 MB", **keywords) as prof:
         ops = make_ops(device)
         if condition == "counters by region":
@@ -61,36 +61,22 @@ def one_round(condition: str) -> tuple[float, int]:
         start = time.perf_counter_ns()
         device.run(plain)
         elapsed = time.perf_counter_ns() - start
-    return elapsed / len(plain), len(prof.result().metric_ranges)
+    return {"ns": elapsed / len(plain), "counted": len(prof.result().metric_ranges)}
 
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=40)
     options = parser.parse_args()
-    counted: dict[str, int] = {}
-
-    def case(condition: str) -> Callable[[], float]:
-        def run() -> float:
-            ns, counted[condition] = one_round(condition)
-            return ns
-
-        return run
-
-    times = interleaved({c: case(c) for c in CONDITIONS}, options.rounds)
-    ratios = {
-        c: spread([ns / plain for ns, plain in zip(times[c], times["tracing"], strict=True)])
-        for c in CONDITIONS
-        if c.startswith("counters")
-    }
+    found = in_turn({c: functools.partial(one_round, c) for c in CONDITIONS}, options.rounds)
     finish(
         {
             "benchmark": "selectivity",
             "device": "stand-in (virtual clock of a driver that does nothing else)",
             "launches": LAUNCHES,
-            "selected": counted,
-            "ns_per_launch": {c: spread(v) for c, v in times.items()},
-            "ratio_to_tracing": ratios,
+            "selected": {m.name: sorted({int(n) for n in m.reported["counted"]}) for m in found.measurements},
+            "ns_per_launch": {m.name: summary(m.samples) for m in found.measurements},
+            "ratio_to_tracing": {c: ratio(found.verdicts[c]) for c in CONDITIONS if c.startswith("counters")},
             "bar": 1.2,
         },
         options.out,

@@ -1,7 +1,9 @@
-// Decode cost: completed activity buffers -> finished columns, against the bare iteration of the same buffers
-// by the same library (NVIDIA's own libcupti, no GPU needed), interleaved. Prints one JSON object.
+// Decode cost: completed activity buffers -> finished columns, and the bare iteration of the same buffers by
+// the same library (NVIDIA's own libcupti, no GPU needed). Measures what standard input asks for, a line at a
+// time:
 //
-//   decode_bench LIBCUPTI [RECORDS ...]
+//   decode_bench LIBCUPTI        "bare RECORDS" -> {"ns": ...}, "decode RECORDS" -> {"ns": ..., "rows": ...,
+//   "bytes": ...}
 //
 // The buffers are laid out as CUDA 13.0 writes kernel records; names, configurations, streams and correlation
 // IDs vary as in a training step (64 names, 256 configurations, 4 streams), every launch was made inside a
@@ -11,6 +13,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -67,91 +72,91 @@ double now() {
       .count();
 }
 
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
+struct Decoded {
+  double ns;
+  size_t rows, bytes;
+};
+
+// Each pass goes through one buffer; 64 of them again and again, as a pool would hand them out.
+double iterate(const Api& api, std::vector<Buffer>& buffers, size_t passes) {
+  size_t n = 0;
+  const double t0 = now();
+  for (size_t p = 0; p < passes; ++p) {
+    Buffer& b = buffers[p % buffers.size()];
+    CUpti_Activity* record = nullptr;
+    while (api.cuptiActivityGetNextRecord(b.data.data(), b.valid, &record) == CUPTI_SUCCESS) ++n;
+  }
+  return (now() - t0) / static_cast<double>(n);
+}
+
+// Throws std::runtime_error when a record has no row.
+Decoded decode(const Api& api, std::vector<Buffer>& buffers, size_t passes,
+               const std::shared_ptr<PageWarmer>& warmer) {
+  Losses losses;
+  CorrelationMap calls(16 << 20);
+  RegionTracker regions(calls, losses);
+  Store store(Keep::kLatest, size_t{4} << 30, losses, warmer);
+  FilterSpec spec;
+  spec.kernels = {"*elementwise*"};
+  RecordDecoder decoder(api, regions, calls, losses, std::make_shared<KernelFilter>(spec));
+  // Launch events of every correlation ID in the buffers, in one open region.
+  set_region_mode(kRegionsOn, true);
+  reserve_thread_slots();
+  enter_region(kRegionsOn, region_name_id("step"), nullptr, 0);
+  for (uint32_t c = 1; c <= buffers.size() * kPerBuffer; ++c) {
+    this_thread_slot()->ring.push({now_ns(), 0, nullptr, c, EventKind::kLaunch});
+    if (c % 16384 == 0) regions.drain(store);
+  }
+  regions.drain(store);
+  const double t0 = now();
+  for (size_t p = 0; p < passes; ++p) {
+    Buffer& b = buffers[p % buffers.size()];
+    decoder.decode(store, b.data.data(), b.valid);
+  }
+  const double ns = (now() - t0) / static_cast<double>(passes * kPerBuffer);
+  const Decoded out{ns, store.table(TableId::kernels).rows(), store.used_bytes()};
+  exit_region(region_name_id("step"), 0);
+  regions.drain(store);
+  if (losses.orphan_correlations != 0 || out.rows != passes * kPerBuffer)
+    throw std::runtime_error("wrong: " + std::to_string(out.rows) + " rows of " +
+                             std::to_string(passes * kPerBuffer) + " records, " +
+                             std::to_string(losses.orphan_correlations.load()) + " orphans");
+  return out;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: decode_bench LIBCUPTI [RECORDS ...]\n");
+int main(int argc, char** argv) try {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: decode_bench LIBCUPTI\n");
     return 2;
   }
   const auto api = load_cupti({argv[1], "command line", false});
-  std::vector<size_t> sizes;
-  for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
-  if (sizes.empty()) sizes = {100'000, 1'000'000, 10'000'000};
   const auto warmer = std::make_shared<PageWarmer>();  // as the collector has one
   const auto names = make_names();
-  // 64 buffers, gone through again and again, as a pool would hand them out.
   std::vector<Buffer> buffers;
   for (uint32_t i = 0; i < 64; ++i)
     buffers.push_back(make_buffer(names, static_cast<uint32_t>(i * kPerBuffer)));
 
-  std::printf("{\"cupti_version\": %d, \"record_bytes\": %zu, \"row_bytes\": %zu, \"sizes\": [", api->version,
+  std::printf("{\"cupti_version\": %d, \"record_bytes\": %zu, \"row_bytes\": %zu}\n", api->version,
               sizeof(CUpti_ActivityKernel10), table_spec(TableId::kernels).row_bytes());
-  for (size_t s = 0; s < sizes.size(); ++s) {
-    const size_t records = sizes[s];
+  std::fflush(stdout);
+  std::string what;
+  size_t records = 0;
+  while (std::cin >> what >> records) {
     const size_t passes = std::max<size_t>(records / kPerBuffer, 1);
-    std::vector<double> bare, ours;
-    const int rounds = records > 2'000'000 ? 3 : 7;
-    size_t kept_bytes = 0, kept = 0;
-    for (int round = 0; round < rounds; ++round) {
-      CUpti_Activity* record = nullptr;
-      size_t n = 0;
-      double t0 = now();
-      for (size_t p = 0; p < passes; ++p) {
-        Buffer& b = buffers[p % buffers.size()];
-        record = nullptr;
-        while (api->cuptiActivityGetNextRecord(b.data.data(), b.valid, &record) == CUPTI_SUCCESS) ++n;
-      }
-      bare.push_back((now() - t0) / static_cast<double>(n));
-
-      Losses losses;
-      CorrelationMap calls(16 << 20);
-      RegionTracker regions(calls, losses);
-      Store store(Keep::kLatest, size_t{4} << 30, losses, warmer);
-      FilterSpec spec;
-      spec.kernels = {"*elementwise*"};
-      RecordDecoder decoder(*api, regions, calls, losses, std::make_shared<KernelFilter>(spec));
-      // Launch events of every correlation ID in the buffers, in one open region.
-      set_region_mode(kRegionsOn, true);
-      reserve_thread_slots();
-      enter_region(kRegionsOn, region_name_id("step"), nullptr, 0);
-      for (uint32_t c = 1; c <= buffers.size() * kPerBuffer; ++c) {
-        this_thread_slot()->ring.push({now_ns(), 0, nullptr, c, EventKind::kLaunch});
-        if (c % 16384 == 0) regions.drain(store);
-      }
-      regions.drain(store);
-      t0 = now();
-      for (size_t p = 0; p < passes; ++p) {
-        Buffer& b = buffers[p % buffers.size()];
-        decoder.decode(store, b.data.data(), b.valid);
-      }
-      ours.push_back((now() - t0) / static_cast<double>(n));
-      kept = store.table(TableId::kernels).rows();
-      kept_bytes = store.used_bytes();
-      exit_region(region_name_id("step"), 0);
-      regions.drain(store);
-      if (losses.orphan_correlations != 0 || kept != n) {
-        std::fprintf(stderr, "wrong: %zu rows of %zu records, %lu orphans\n", kept, n,
-                     static_cast<unsigned long>(losses.orphan_correlations.load()));
-        return 1;
-      }
+    if (what == "bare") {
+      std::printf("{\"ns\": %.4f}\n", iterate(*api, buffers, passes));
+    } else if (what == "decode") {
+      const Decoded d = decode(*api, buffers, passes, warmer);
+      std::printf("{\"ns\": %.4f, \"rows\": %zu, \"bytes\": %zu}\n", d.ns, d.rows, d.bytes);
+    } else {
+      throw std::runtime_error("neither bare nor decode: " + what);
     }
-    std::printf(
-        "%s{\"records\": %zu, \"bare_ns\": %.2f, \"decode_ns\": %.2f, \"ratio\": %.2f, \"bytes_per_record\": "
-        "%.1f, "
-        "\"bare_all\": [",
-        s ? ", " : "", kept, median(bare), median(ours), median(ours) / median(bare),
-        static_cast<double>(kept_bytes) / static_cast<double>(kept));
-    for (size_t i = 0; i < bare.size(); ++i) std::printf("%s%.2f", i ? ", " : "", bare[i]);
-    std::printf("], \"decode_all\": [");
-    for (size_t i = 0; i < ours.size(); ++i) std::printf("%s%.2f", i ? ", " : "", ours[i]);
-    std::printf("]}");
+    std::fflush(stdout);
   }
-  std::printf("]}\n");
   return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return 1;
 }

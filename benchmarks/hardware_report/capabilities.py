@@ -47,7 +47,7 @@ def _overhead() -> tuple[Capability, ...]:
         rows += [
             Capability(f"overhead:floor:{name}", f"{name} ({text}): kernels only, over a bare collector in C", "at most 1.10"),
             Capability(f"overhead:peers:{name}", f"{name}: kernels only, over {', '.join(PEERS)}", "below each"),
-            Capability(f"overhead:residue:{name}", f"{name}: step time after stop, over before start", "within noise"),
+            Capability(f"overhead:residue:{name}", f"{name}: step time after stop, over before start", "not above 1, known to 5 %"),
         ]  # fmt: skip
     return tuple(rows)
 
@@ -87,7 +87,7 @@ def sections() -> list[Section]:
             ),
             "compared",
         ),
-        Section("Overhead", "Ratios with 95 % bootstrap intervals (`python -m benchmarks.overhead`).", _overhead(), "bar"),
+        Section("Overhead", "Ratios with 95 % intervals (`python -m benchmarks.overhead`).", _overhead(), "bar"),
         Section(
             "Losses",
             "Every launch of one session accounted for (`python -m benchmarks.soak`).",

@@ -1,7 +1,7 @@
 """What profiling costs, ours beside the floor and the peers: python -m benchmarks.overhead [--device sim|cuda] [--quick]
 
-Interleaved rounds in one process ("nothing" runs in another that never imports cuptiprof): ns per launch, step time and GPU
-time against "imported", time to the result, memory, and residue (step time after the stop over before the start).
+In turn in one process ("nothing" runs in another that never imports cuptiprof): ns per launch, step time and GPU time
+against "imported", time to the result, memory, and residue (step time after the stop over before the start).
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, help="seconds after which no round is begun")
     options = parser.parse_args()
     device = options.device or ("cuda" if driver_present() else "sim")
-    rounds = options.rounds or (3 if options.quick else 9)
+    rounds = options.rounds or (3 if options.quick else 12)
     limit = options.limit or (110 if options.quick else 900)
-    data = measure(device, rounds, 0.03 if options.quick else 0.25, limit, options.workloads)
+    data = measure(device, rounds, 0.03 if options.quick else 0.1, limit, options.workloads)
     print(table.text(data))
     if options.out is not None:
         finish(data, options.out)

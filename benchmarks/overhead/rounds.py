@@ -1,4 +1,8 @@
-"""Interleaved rounds: in each, every workload under every condition: before, during, after."""
+"""Rounds in turn: in each, every workload under every condition: before, during, after.
+
+A loop of its own and not the harness's: the same loop must time steps in a process that never imports cuptiprof (``nothing``), a
+condition that fails leaves the others standing, and each round begins with another condition.
+"""
 
 from __future__ import annotations
 

@@ -7,28 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.overhead.conditions import Condition
+from benchmarks.overhead.ratios import ratio_of, residue_of, steps_summary
 from benchmarks.overhead.rounds import Cell, Cells
-from benchmarks.overhead.stats import Estimate, differs_from_one, estimate, ratio_by_round
 from benchmarks.overhead.workloads import Workload
 
 BASELINE, FLOOR = "imported", "bare collector (C)"
 CALLBACK, EXTERNAL, KERNELS = "kernels + regions (callback)", "kernels + regions (external)", "kernels"
-
-
-def common_rounds(over: Cell, under: Cell, what: str = "during") -> tuple[list[list[float]], list[list[float]]]:
-    """The rounds that both have, in order."""
-    a = dict(zip(over.rounds, getattr(over, what), strict=True))
-    b = dict(zip(under.rounds, getattr(under, what), strict=True))
-    both = [n for n in over.rounds if n in b and a[n] and b[n]]
-    return [a[n] for n in both], [b[n] for n in both]
-
-
-def ratio(over: Cell | None, under: Cell | None, what: str = "during") -> Estimate | None:
-    """Ratio by round; None where there is nothing to compare."""
-    if over is None or under is None:
-        return None
-    a, b = common_rounds(over, under, what)
-    return ratio_by_round(a, b) if a else None
 
 
 def row(workload: Workload, condition: str, group: str, cell: Cell, base: Cell | None) -> dict[str, Any]:
@@ -43,19 +27,16 @@ def row(workload: Workload, condition: str, group: str, cell: Cell, base: Cell |
         out["errors"] = sorted(set(cell.errors))
     if not cell.during:
         return out | {"available": False, "reason": out.get("errors", ["no round"])[0]}
-    all_steps = [t for r in cell.during for t in r]
-    out |= {"available": True, "step_ns": estimate(all_steps).as_dict(0)}
+    out |= {"available": True, "step_ns": steps_summary(cell.during)}
     if workload.launches:
-        out["ns_per_launch"] = estimate([t / workload.launches for t in all_steps]).as_dict(1)
+        out["ns_per_launch"] = steps_summary(cell.during, workload.launches)
     for name, value in (
-        ("step_ratio", ratio(cell, base)),
-        ("gpu_ratio", ratio(cell, base, "gpu") if any(cell.gpu) else None),
-        ("residue", ratio_by_round(cell.after, cell.before) if cell.after else None),
+        ("step_ratio", ratio_of(cell, base) if cell is not base else None),
+        ("gpu_ratio", ratio_of(cell, base, "gpu") if any(cell.gpu) and cell is not base else None),
+        ("residue", residue_of(cell)),
     ):
         if value is not None:
-            out[name] = value.as_dict()
-            if name == "residue":
-                out["residue_beyond_noise"] = differs_from_one(value) and len(cell.rounds) >= 3
+            out[name] = value
     if cell.memory:
         out["memory_bytes"] = max(cell.memory)
     if cell.outcomes:
@@ -98,10 +79,9 @@ def findings(workloads: Sequence[Workload], cells: Cells) -> list[dict[str, Any]
     out = []
     for w in workloads:
         for text, over, under in questions:
-            value = ratio(cells.get((w.name, over)), cells.get((w.name, under)))
+            value = ratio_of(cells.get((w.name, over)), cells.get((w.name, under)))
             if value is not None:
-                decided = differs_from_one(value) and value.samples >= 3
-                out.append({"workload": w.name, "question": text, "ratio": value.as_dict(), "beyond_noise": decided})
+                out.append({"workload": w.name, "question": text, "ratio": value})
     return out
 
 
@@ -118,15 +98,25 @@ def text(data: Mapping[str, Any]) -> str:
             lines.append(f"{r['condition']:38} -  {r['reason']}")
             continue
         per = r.get("ns_per_launch", r["step_ns"])
-        ratio_of = r.get("step_ratio", {"median": float("nan"), "low": float("nan"), "high": float("nan")})
-        interval = f"{ratio_of['low']:.2f}..{ratio_of['high']:.2f}"
-        residue = f"{r['residue']['median']:.3f}" if "residue" in r else ""
+        step = (
+            f"{r['step_ratio']['ratio']:7.3f} {interval(r['step_ratio']):>15}" if "step_ratio" in r else f"{'base':>23}"
+        )
+        residue = f"{r['residue']['ratio']:.3f}" if "residue" in r else ""
         lines.append(
-            f"{r['condition']:38} {per['median']:10.1f} {per['p99']:9.1f} {ratio_of['median']:7.3f} {interval:>15} {residue:>8} "
+            f"{r['condition']:38} {per['median']:10.1f} {per['p99']:9.1f} {step} {residue:>8} "
             f"{r.get('result_ms', 0):6.1f} ms {r.get('memory_bytes', 0) >> 20:5} MB{'  lost: ' + str(r['losses']) if r.get('losses') else ''}"
         )
     lines.append("")
     for f in data["findings"]:
         v = f["ratio"]
-        lines.append(f"{f['workload']:24} {f['question']:66} {v['median']:6.3f}  ({v['low']:.3f}..{v['high']:.3f})")
+        lines.append(f"{f['workload']:24} {f['question']:66} {v['ratio']:6.3f}  ({interval(v)}) {v['verdict']}")
     return "\n".join(lines)
+
+
+def interval(value: Mapping[str, Any]) -> str:
+    """A ratio's interval."""
+    return (
+        "too few rounds"
+        if value["low"] is None or value["high"] is None
+        else f"{value['low']:.3f}..{value['high']:.3f}"
+    )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.bench import Count, Cpu, Event, Graph, Kernel, Measurement, RelativeHalfWidth, Wall
+from cuptiprof.bench import Count, Cpu, Event, Graph, Kernel, Measurement, Wall
 from cuptiprof.devices import SimulatedDevice
 from cuptiprof.errors import BenchError, MetricError
 from cuptiprof.sim.device import Flag, Op
