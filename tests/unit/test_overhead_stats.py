@@ -14,57 +14,62 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package m
 
 from benchmarks.overhead import table
 from benchmarks.overhead.conditions import Condition, Outcome, missing, no_region
+from benchmarks.overhead.ratios import judge_rounds, ratio_of, steps_summary
 from benchmarks.overhead.rounds import Cell, orders, run, timed_steps
-from benchmarks.overhead.stats import bootstrap_medians, differs_from_one, estimate, ratio_by_round, ratio_of_medians
 from benchmarks.overhead.workloads import LOOP_LAUNCHES, LOOP_REGION, Region, Workload, in_threads, launch_loop
+from cuptiprof.bench.verdict import Kind
 
 
-def test_estimate_of_known_values() -> None:
-    e = estimate([*range(1, 100), 10_000])
-    assert e.median == 50.5 and e.samples == 100
-    assert e.low < 50.5 < e.high and e.low > 35 and e.high < 65
-    assert e.p99 == pytest.approx(np.percentile([*range(1, 100), 10_000], 99))
-    assert estimate([7.0]).as_dict() == {"median": 7.0, "low": 7.0, "high": 7.0, "p99": 7.0, "samples": 1}
-    with pytest.raises(ValueError, match="no samples"):
-        estimate([])
+def test_steps_of_known_values() -> None:
+    steps = np.random.default_rng(1).permutation([*range(1, 100), 10_000]).tolist()
+    s = steps_summary([steps[:50], steps[50:]], 10)
+    assert s["median"] == 5.05 and s["samples"] == 100
+    assert 3.5 < s["low"] < 5.05 < s["high"] < 6.5
+    assert s["p99"] > 9.9  # the one that took 10,000 shows there only
+    assert steps_summary([[7.0]]) == {"median": 7, "low": 7, "high": 7, "p99": 7, "confidence": 0, "samples": 1}
 
 
-def test_the_interval_covers_the_true_median_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(5)
-    hits = 0
-    for i in range(200):
-        e = estimate(rng.exponential(1.0, 60).tolist(), seed=i)
-        hits += e.low <= np.log(2) <= e.high
-    assert 0.88 <= hits / 200 <= 0.995
-
-
-def test_bootstrap_in_blocks_is_repeatable() -> None:
-    samples = np.arange(30_000, dtype=float)
-    a = bootstrap_medians(samples, 3, resamples=150)
-    assert a.shape == (150,) and np.array_equal(a, bootstrap_medians(samples, 3, resamples=150))
-    assert abs(float(a.mean()) - 15_000) < 200
-
-
-def test_ratios() -> None:
-    r = ratio_of_medians([2.0, 2.2, 1.8] * 20, [1.0, 1.1, 0.9] * 20)
-    assert r.median == 2.0 and r.low <= 2.0 <= r.high
-    assert differs_from_one(r)
-    with pytest.raises(ValueError, match="not positive"):
-        ratio_of_medians([1.0], [0.0])
-
-
-def test_ratio_by_round_is_blind_to_drift() -> None:
-    """The machine slows down by a factor of ten over the rounds; the condition always costs 1.5 times the baseline."""
-    base = [[10.0 * k, 11.0 * k, 12.0 * k] for k in range(1, 11)]
+def test_ratios_by_round_are_blind_to_drift() -> None:
+    """The machine slows down by a factor of twelve over the rounds; the condition always costs 1.5 times the baseline."""
+    base = [[10.0 * k, 11.0 * k, 12.0 * k] for k in range(1, 13)]
     cost = [[1.5 * t for t in r] for r in base]
-    r = ratio_by_round(cost, base)
-    assert r.median == pytest.approx(1.5) and r.high - r.low < 1e-9
-    pooled = ratio_of_medians([t for x in cost for t in x], [t for x in base for t in x])
-    assert pooled.high - pooled.low > 0.1
-    assert not differs_from_one(ratio_by_round([[1.0], [1.2], [0.8]], [[1.0], [1.0], [1.0]]))
+    verdict = judge_rounds(cost, base)
+    assert verdict is not None and verdict.kind is Kind.SLOWER
+    assert verdict.ratio == pytest.approx(1.5) and verdict.high - verdict.low < 1e-9
+    # Eleven rounds are too few for pairs: the drift is in the interval then.
+    few = judge_rounds(cost[:11], base[:11])
+    assert few is not None and few.high - few.low > 0.1
+
+
+def test_a_quick_run_is_judged_by_its_steps() -> None:
+    rng = np.random.default_rng(3)
+    before, after = (rng.normal(mean, 1.0, (3, 40)).tolist() for mean in (100.0, 110.0))
+    verdict = judge_rounds(after, before)
+    assert verdict is not None and verdict.kind is Kind.SLOWER and verdict.low < 1.1 < verdict.high
+    equal = judge_rounds(rng.normal(100.0, 1.0, (3, 40)).tolist(), before)
+    assert equal is not None and not equal.differs
+    assert judge_rounds([], []) is None
     for bad in (([[1.0]], []), ([[1.0]], [[]])):
         with pytest.raises(ValueError):
-            ratio_by_round(*bad)
+            judge_rounds(*bad)
+
+
+def test_too_few_steps_have_no_interval() -> None:
+    json = ratio_of(Cell(during=[[2.0], [8.0]], rounds=[0, 2]), Cell(during=[[1.0], [2.0], [4.0]], rounds=[0, 1, 2]))
+    # The rounds that both have: 5 over 2.5.
+    assert json is not None and (json["ratio"], json["rounds"]) == (2, 2)
+    assert json["low"] is None and json["high"] is None and json["verdict"] == "UNSURE"
+    assert table.interval(json) == "too few rounds"
+    assert ratio_of(Cell(), Cell()) is None and ratio_of(None, Cell()) is None
+
+
+def test_only_whole_pairs_of_rounds_are_compared() -> None:
+    """Rounds 0, 2, ... go one way, 1, 3, ... the other; here the later of two costs 10 % more, whichever it is."""
+    numbers = list(range(16))
+    a = Cell(during=[[100.0 if n % 2 else 110.0] for n in numbers], rounds=numbers)
+    b = Cell(during=[[110.0 if n % 2 else 100.0] for n in numbers[:-1]], rounds=numbers[:-1])
+    found = ratio_of(a, b)
+    assert found is not None and found["rounds"] == 14 and found["ratio"] == pytest.approx(1.0)
 
 
 def test_orders_take_turns() -> None:
@@ -116,14 +121,14 @@ def test_a_run_gives_rows_ratios_and_reasons() -> None:
     cells = run([workload], conditions, 4, 0.004, time.monotonic() + 60)
     assert slows.on == 0
     rows = {r["condition"]: r for r in table.rows([workload], conditions, cells, {"triton": "no GPU"})}
-    assert rows["slows"]["step_ratio"]["median"] > 2 and rows["imported"]["step_ratio"]["median"] == 1
+    assert rows["slows"]["step_ratio"]["ratio"] > 2 and "step_ratio" not in rows["imported"]
     assert (
         rows["slows"]["losses"] == {"pool_exhausted": 8}
         and rows["slows"]["result_ms"] == 5
         and rows["slows"]["records"] == 40
     )
     assert rows["slows"]["ns_per_launch"]["median"] == pytest.approx(rows["slows"]["step_ns"]["median"] / 10, rel=1e-3)
-    assert 0.5 < rows["slows"]["residue"]["median"] < 2
+    assert 0.5 < rows["slows"]["residue"]["ratio"] < 2
     assert rows["refuses"] == rows["refuses"] | {"available": False, "reason": "OSError: another tool holds CUPTI"}
     assert rows["Proton"]["reason"] == "needs a GPU" and rows["all"]["reason"] == "no GPU"
     data = {
@@ -136,24 +141,16 @@ def test_a_run_gives_rows_ratios_and_reasons() -> None:
     assert "Simulated" in text and "another tool holds CUPTI" in text and "lost: {'pool_exhausted': 8}" in text
 
 
-def test_a_missing_round_is_left_out_on_both_sides() -> None:
-    base = Cell(during=[[1.0], [2.0], [4.0]], rounds=[0, 1, 2])
-    cell = Cell(during=[[2.0], [8.0]], rounds=[0, 2])
-    value = table.ratio(cell, base)
-    assert value is not None and value.median == 2.0 and value.samples == 2
-    assert table.ratio(cell, Cell()) is None and table.ratio(None, base) is None
-
-
-def test_findings_ask_for_three_rounds_before_they_decide() -> None:
+def test_findings_are_not_decided_by_two_rounds() -> None:
     workload = waiting(0)
-    for rounds, decided in ((2, False), (5, True)):
+    for rounds, verdict in ((2, "UNSURE"), (12, "FASTER")):
         n = list(range(rounds))
         cells = {
             ("waits", table.EXTERNAL): Cell(during=[[0.8]] * rounds, rounds=n),
             ("waits", table.CALLBACK): Cell(during=[[1.0]] * rounds, rounds=n),
         }
         (finding,) = table.findings([workload], cells)
-        assert finding["ratio"]["median"] == 0.8 and finding["beyond_noise"] is decided
+        assert finding["ratio"]["ratio"] == pytest.approx(0.8) and finding["ratio"]["verdict"] == verdict
 
 
 def test_no_round_begins_after_the_deadline() -> None:
