@@ -1,7 +1,7 @@
 """Everything that wants a GPU, in one command: python -m benchmarks.hardware --out DIR [--wheels DIR] [--only PART ...]
 
 The doctor, verify, the questions (benchmarks.probes), overhead beside the peers, agreement with torch.profiler and ncu, a soak,
-what counters cost, fixtures for tests without a GPU, the gpu tests, other releases of CUPTI, planning and the transformer
+what counters cost, the harness beside other tools that measure functions, fixtures for tests without a GPU, the gpu tests, other releases of CUPTI, planning and the transformer
 example. Writes DIR/report.json and at most seven files beside it, none over 16 MB; DIR can be put into
 benchmarks/results/hardware/ as it is, under the name that is printed. Each part is a process with a time limit: one that
 fails, hangs or finds no time left is reported and the rest goes on. Under eight minutes in all. Without a GPU it says so and runs on the
@@ -30,7 +30,7 @@ from cuptiprof.locate import driver_present
 ROOT = Path(__file__).resolve().parents[1]
 TOTAL_S = 460
 FILES, FILE_BYTES = 8, 16_000_000
-PRINTED = ("doctor", "verify", "soak", "cupti_versions", "planning")
+PRINTED = ("doctor", "verify", "soak", "harness", "cupti_versions", "planning")
 """Parts whose JSON is part of the report; the others' is a file."""
 
 
@@ -98,6 +98,7 @@ def probe_answers(output: str, out: Path) -> list[Any]:
 def parts_of(device: str, out: Path, wheels: Path | None) -> list[Part]:
     """What is run, the most wanted first."""
     tests = ["tests/gpu"] if device == "cuda" else ["tests/sim"]
+    harness = "cuda" if device == "cuda" else "host"  # the peers have no simulated device
     example = ["examples/train_transformer.py", "--steps", "5"]
     trace = str(out / "example.json.gz")
     files = {name: out / f"{name}.json" for name in ("counters", "overhead", "agreement")}
@@ -114,6 +115,7 @@ def parts_of(device: str, out: Path, wheels: Path | None) -> list[Part]:
         Part("soak", ["-m", "benchmarks.soak", "--device", device, "--seconds", "50"], 70),
         Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "110"], 120),
         Part("tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "60", *tests], 120),
+        Part("harness", ["-m", "benchmarks.harness_peers", "--device", harness, "--repeats", "5", "--limit", "30"], 75),
         Part("fixtures", ["-m", "benchmarks.hardware", "--fixtures", device, "--out", str(out)], 40),
         Part("counters", benchmark("counters", "--seconds", "30"), 60, files["counters"]),
     ]

@@ -18,12 +18,14 @@ import numpy as np
 import cuptiprof
 from benchmarks.common import arguments, finish
 from cuptiprof.bench import Event, Graph, Kernel
+from cuptiprof.bench.statistics import median_interval, quantiles
 from cuptiprof.errors import CuptiprofError
 
 Function = Callable[[], object]
 Peer = Callable[[Function], float]
 """Measures a function; its median time, ns."""
 BARE_CALLS = 100
+GPU_FUNCTIONS = ("add 2^18", "mm 2048 bfloat16", "attention")
 
 
 def host_functions() -> dict[str, Function]:
@@ -43,11 +45,8 @@ def gpu_functions() -> dict[str, Function]:
     x = torch.randn(1 << 18, device="cuda")
     a = torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16)
     q = torch.randn(4, 16, 1024, 64, device="cuda", dtype=torch.bfloat16)
-    return {
-        "add 2^18": lambda: x.add_(1.0),
-        "mm 2048 bfloat16": lambda: torch.mm(a, a),
-        "attention": lambda: F.scaled_dot_product_attention(q, q, q),
-    }
+    functions = (lambda: x.add_(1.0), lambda: torch.mm(a, a), lambda: F.scaled_dot_product_attention(q, q, q))
+    return dict(zip(GPU_FUNCTIONS, functions, strict=True))
 
 
 def host_peers() -> dict[str, Peer | str]:
@@ -197,15 +196,19 @@ def compare(functions: Mapping[str, Function], peers: Mapping[str, Peer | str], 
 
 
 def summary(medians: list[float], seconds: list[float]) -> dict[str, float]:
-    """Median of the medians, their spread (largest less smallest, and quartiles, over the median, in %), seconds to a result."""
+    """Median of the medians with its interval, their spread (largest less smallest, and quartiles, over the median, in %), seconds
+    to a result."""
     if not medians:
         return {}
-    m = float(np.median(medians))
-    q1, q3 = np.percentile(medians, [25, 75])
+    i = median_interval(medians)
+    q1, q3 = quantiles(medians, [0.25, 0.75])
     return {
-        "median_ns": round(m, 2),
-        "range_percent": round(100 * (max(medians) - min(medians)) / m, 3),
-        "quartiles_percent": round(100 * float(q3 - q1) / m, 3),
+        "median_ns": round(i.median, 2),
+        "low_ns": round(i.low, 2),
+        "high_ns": round(i.high, 2),
+        "confidence": round(i.confidence, 4),
+        "range_percent": round(100 * (max(medians) - min(medians)) / i.median, 3),
+        "quartiles_percent": round(100 * float(q3 - q1) / i.median, 3),
         "seconds_to_result": round(float(np.median(seconds)), 4),
     }
 
@@ -246,7 +249,13 @@ def main() -> None:
     functions, peers = (gpu_functions(), gpu_peers()) if on_gpu else (host_functions(), host_peers())
     rows = compare(functions, peers, options.repeats, options.limit)
     environment = cuptiprof.bench(lambda: None, device=options.device, strategy="cpu", max_seconds=0.1).environment
-    data = {"benchmark": "harness_peers", "device": options.device, "environment": environment, "rows": rows}
+    data = {
+        "benchmark": "harness_peers",
+        "device": options.device,
+        "simulated": False,
+        "environment": environment,
+        "rows": rows,
+    }
     finish(data, options.out)
     if options.plot is not None:
         where = environment["chip"] or f"host only, no GPU ({environment['cpu']})"

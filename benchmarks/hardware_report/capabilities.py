@@ -15,6 +15,10 @@ WORKLOADS = {
     "graph_replay": "a CUDA graph replayed",
     "triton": "Triton kernels",
 }
+HARNESS_QUESTIONS = {
+    "spread": "spread of repeated medians of strategy kernel, beside those of the others",
+    "agreement": "kernel time over what do_bench, CUPTI timing and the others report",
+}
 RELEASES = ("12.6", "12.9", "13.0", "13.4")
 
 
@@ -54,6 +58,7 @@ def _overhead() -> tuple[Capability, ...]:
 
 def sections() -> list[Section]:
     """All of them, in the order of the page."""
+    from benchmarks.harness_peers import GPU_FUNCTIONS
     from benchmarks.probes.__main__ import PROBES, assumed, question
     from benchmarks.probes.capabilities import STRATEGIES, TABLES
     from cuptiprof.verify import all_probes
@@ -86,6 +91,16 @@ def sections() -> list[Section]:
                 Capability("agreement:ncu, probes", "the probes of `verify` under ncu", "each probe's own counters"),
             ),
             "compared",
+        ),
+        Section(
+            "Benchmark harness",
+            "The same function measured again and again by each tool, in turn (`python -m benchmarks.harness_peers --device cuda`). Tools "
+            "differ in what they include (launch gaps, a cold L2), so agreement is a number and not a verdict.",
+            tuple(
+                Capability(f"harness:{question}:{name}", f"{name}: {text}")
+                for name in GPU_FUNCTIONS
+                for question, text in HARNESS_QUESTIONS.items()
+            ),
         ),
         Section("Overhead", "Ratios with 95 % intervals (`python -m benchmarks.overhead`).", _overhead(), "bar"),
         Section(

@@ -12,6 +12,7 @@ from benchmarks.hardware_report.untrusted import compact, dict_of, dicts_of, num
 VERIFIED, FAILED, ANSWERED, NOT_HAD = "verified", "failed", "answered", "not had"
 """Verdicts. Not had: it was tried, and this machine could not give it; that verifies nothing."""
 
+OUR_KERNEL = "cuptiprof (kernel)"
 FLOOR_BAR = 1.10
 RESIDUE_BAR = 1.05
 PEERS = ("torch.profiler", "Proton", "cupti-python")
@@ -79,6 +80,8 @@ def _hardware(data: dict[str, Any]) -> Iterator[Said]:
             yield "tests", VERIFIED if part.get("ok") is True else FAILED, said
     if data.get("soak") is not None:
         yield from _soak(dict_of(data.get("soak")))
+    if data.get("harness") is not None:
+        yield from _harness(dict_of(data.get("harness")))
     if data.get("cupti_versions") is not None:
         yield from _cupti_versions(dict_of(data.get("cupti_versions")))
 
@@ -141,6 +144,30 @@ def _soak(data: dict[str, Any]) -> Iterator[Said]:
         yield "soak", NOT_HAD, "time ran out: " + detail
     else:
         yield "soak", VERIFIED if right else FAILED, detail
+
+
+def _harness(data: dict[str, Any]) -> Iterator[Said]:
+    """By function: how far apart a tool's medians of it lie, and our kernel time over each tool's time."""
+    if data.get("device") != "cuda":
+        return
+    functions: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in dicts_of(data.get("rows")):
+        functions.setdefault(text_of(row.get("function")), {})[text_of(row.get("peer"))] = row
+    for function, rows in functions.items():
+        mine = number_of(dict_of(rows.get(OUR_KERNEL)).get("median_ns"))
+        if not mine > 0:
+            error = text_of(dict_of(rows.get(OUR_KERNEL)).get("error"))
+            yield f"harness:agreement:{function}", FAILED, error or f"{OUR_KERNEL} gave no time"
+            continue
+        measured = {peer: r for peer, r in rows.items() if number_of(r.get("median_ns")) > 0}
+        spreads = [f"{_short(r.get('range_percent'))} % {peer}" for peer, r in measured.items()]
+        repeats = rows[OUR_KERNEL].get("medians_ns")
+        times = len(repeats) if isinstance(repeats, list) else 0
+        yield f"harness:spread:{function}", ANSWERED, f"largest less smallest of {times}: {', '.join(spreads)}"
+        over = [
+            f"{mine / number_of(r['median_ns']):.3f} of {peer}" for peer, r in measured.items() if peer != OUR_KERNEL
+        ]
+        yield f"harness:agreement:{function}", ANSWERED, f"{mine / 1000:.4g} us; {', '.join(over)}"
 
 
 def _cupti_versions(data: dict[str, Any]) -> Iterator[Said]:

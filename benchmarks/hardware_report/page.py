@@ -27,7 +27,7 @@ CUPTI version, verifies nothing here.
 
 | file in DIR | what |
 |---|---|
-| `report.json` | each part with status and seconds; the doctor's findings; what `verify` found; the answers of the probes; the soak; what planning takes |
+| `report.json` | each part with status and seconds; the doctor's findings; what `verify` found; the answers of the probes; the soak; the harness beside its peers; what planning takes |
 | `overhead.json` | ns per launch and step times: nothing, each thing we collect, the peers, a collector that throws buffers away |
 | `agreement.json` | ours beside torch.profiler's and ncu's, kernel by kernel |
 | `counters.json` | us per counted kernel (one pass, replay, iterate), per region, effect of sampling on a step, unselected launches, start and stop, memory |

@@ -141,6 +141,27 @@ def test_overhead_against_floor_and_peers_and_what_stays(tmp_path: Path) -> None
     assert row_of(page, "triton: step time") == NOT_YET
 
 
+def test_the_harness_beside_its_peers(tmp_path: Path) -> None:
+    def measured(function: str, peer: str, ns: float) -> dict[str, object]:
+        return {"function": function, "peer": peer, "median_ns": ns, "range_percent": 0.5, "medians_ns": [ns] * 3}
+
+    rows = [
+        measured("add 2^18", "cuptiprof (kernel)", 2000.0),
+        measured("add 2^18", "triton do_bench", 2500.0),
+        {"function": "add 2^18", "peer": "flashinfer", "medians_ns": [], "error": "ImportError: none"},
+        {"function": "attention", "peer": "cuptiprof (kernel)", "medians_ns": [], "error": "BenchError: lost"},
+    ]
+    put(tmp_path, "report.json", result("hardware", harness={"device": "cuda", "rows": rows}))
+    page = generate(tmp_path)
+    said = "largest less smallest of 3: 0.5 % cuptiprof (kernel), 0.5 % triton do\\_bench"
+    assert row_of(page, "add 2^18: spread") == said
+    assert row_of(page, "add 2^18: kernel time") == "2 us; 0.800 of triton do\\_bench"
+    assert row_of(page, "attention: kernel time") == "**failed**: BenchError: lost"
+    assert row_of(page, "mm 2048 bfloat16: spread") == NOT_YET
+    put(tmp_path, "report.json", result("hardware", harness={"device": "host", "rows": rows}))
+    assert row_of(generate(tmp_path), "add 2^18: spread") == NOT_YET  # the host's times say nothing of a GPU
+
+
 def test_agreement_part_by_part(tmp_path: Path) -> None:
     def compared(part: str, theirs: float) -> dict[str, object]:
         return {"part": part, "kernel": "k", "what": "dram", "ours": 1.0, "theirs": theirs, "agrees": theirs == 1.0}
