@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <set>
 #include <string>
 #include <vector>
@@ -103,7 +104,9 @@ std::shared_ptr<Api> make_api() {
   api->cuCtxSynchronize = [] { return CUDA_SUCCESS; };
   api->cuModuleLoadData = [](CUmodule* module, const void* data) {
     FAIL_FIRST;
-    require(std::memcmp(data, "\1\2\3", 3) == 0, "the image is passed on");
+    require(
+        std::memcmp(data, "\1\2\3", 3) == 0 || std::strcmp(static_cast<const char*>(data), "PTX text") == 0,
+        "the image is passed on, text with its end");
     *module = make<CUmodule>();
     return CUDA_SUCCESS;
   };
@@ -205,6 +208,10 @@ void use(const std::shared_ptr<Api>& api) {
   device.launch("known", {7, 1, 1}, {32, 1, 1}, 0, 0, {memory, 42, ~0ull});
   require(g_driver.arguments == std::vector<uint64_t>{memory, 42, ~0ull}, "arguments");
   device.launch("known", {7, 1, 1}, {32, 1, 1}, 64 << 10, 0, {1, 2, 3});
+  device.load_module("PTX text");
+  std::async(std::launch::async, [&] {
+    device.launch("known", {7, 1, 1}, {32, 1, 1}, 0, 0, {1, 2, 3});
+  }).get();
   const uint64_t first = device.make_stream(), second = device.make_stream();
   device.order(first, second);
   device.begin_capture(first);
@@ -240,7 +247,7 @@ int main() {
   const auto api = make_api();
   use(api);
   require_clean("all is given back");
-  require(g_driver.launches == 2, "two launches");
+  require(g_driver.launches == 3, "three launches");
   const std::vector<int> asked{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
   require(g_driver.function_attributes == asked, "large shared memory is asked for, and only that");
