@@ -60,7 +60,10 @@ def test_kernels_of_two_names_differ(gpu: Gpu) -> None:
         pytest.skip("counters are denied here")
     values = [gpu.instructions(n) for n in NAMES]
     assert len(set(values)) == len(values)
-    assert gpu.instructions(NAMES[0], (64, 1, 1)) > 32 * gpu.instructions(NAMES[0])
+    one, many = gpu.instructions(NAMES[0]), gpu.instructions(NAMES[0], (64, 1, 1))
+    assert one != many
+    if not gpu.simulated:  # its values are invented; a real grid does its work once for each block
+        assert abs(many / one - 64) < 1
 
 
 @counting
