@@ -116,8 +116,11 @@ class CudaGpu:
     def graph(self, body: Callable[[int], None]) -> int:
         stream = self._probe.make_stream()
         self._probe.begin_capture(stream)
-        body(stream)
-        return int(self._probe.end_capture(stream))
+        try:
+            body(stream)
+        finally:
+            graph = int(self._probe.end_capture(stream))
+        return graph
 
     def run_graph(self, graph: int, stream: int = 0) -> None:
         self._probe.launch_graph(graph, stream)

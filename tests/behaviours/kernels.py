@@ -62,9 +62,9 @@ WAIT:
 
 
 def entry_name(name: str) -> str:
-    """What a device calls the kernel `name`: itself where PTX allows that as an identifier (C++'s mangled names are), else
+    """What a device calls the kernel `name`: itself where PTX allows that as an identifier (C++'s mangled names are) and does not begin with ``k$``, else
     each byte that is not a letter or digit becomes ``$`` and two hexadecimal digits, after a ``k$``."""
-    if _IDENTIFIER.fullmatch(name):
+    if _IDENTIFIER.fullmatch(name) and not name.startswith("k$"):
         return name
     return "k$" + "".join(c if c.isascii() and c.isalnum() else "".join(f"${b:02x}" for b in c.encode()) for c in name)
 
