@@ -239,6 +239,33 @@ def test_samples_give_the_kernels_own_values() -> None:
     assert np.isfinite(result.kernels["ipc"]).all()
 
 
+def test_samples_after_a_pause_have_nothing_of_what_ran_in_it() -> None:
+    """The first sample after a start has it, as on hardware, and is left out."""
+    with cuptiprof.profile(
+        device="sim", metrics=["inst_executed"], strategy="sample", sampling_interval="100us"
+    ) as prof:
+        device = SimDevice()
+        device.launch("warm", duration_ns=1000)
+        device.synchronize()
+        prof.pause()
+        device.launch("unseen", grid=(1000, 1, 1), duration_ns=1_000_000)
+        device.synchronize()
+        prof.resume()
+        device.launch("seen", duration_ns=2_000_000)
+        device.synchronize()
+    result = prof.result()
+    truth = float(
+        truth_of(
+            "inst_executed",
+            device.ops(1, Op.KERNEL, name="seen", grid=(1, 1, 1), block=(128, 1, 1), duration_ns=2_000_000),
+        )[0]
+    )
+    samples = result.metric_ranges["kind"] == 4
+    # A sample inside the kernel has a twentieth of it; none has more.
+    values = result.counters["inst_executed"][samples]
+    assert samples.sum() >= 10 and values.max() == pytest.approx(truth / 20, rel=1e-3)
+
+
 def test_sample_returns_the_truth_of_60_metrics_over_1000_kernels(ops: Any) -> None:
     """One session a pass group: sampling reads one pass. The error is that of counting time in whole samples."""
     names = sixty_of_one_pass(sampling=True)
