@@ -149,6 +149,8 @@ class CudaGpu:
             self.prepare(name)
             with cuptiprof.profile(device=self.device, metrics=["inst_executed"], strategy="replay") as prof:
                 self.launch(name, grid, block)
-            (value,) = prof.result().counters["inst_executed"]
+            result = prof.result()
+            assert len(result.metric_ranges) == 1, (result, result.metadata["counters"]["events"], result.losses.line())
+            (value,) = result.counters["inst_executed"]
             self._instructions[key] = float(value)
         return self._instructions[key]

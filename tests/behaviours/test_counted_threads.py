@@ -85,6 +85,29 @@ def test_control_calls_meet_launches_of_other_threads(gpu: Gpu) -> None:
         np.testing.assert_allclose(result.counters["inst_executed"], truth, rtol=1e-9, err_msg=strategy)
 
 
+def test_launches_on_their_way_when_a_session_stops_are_not_waited_for_by_the_next(gpu: Gpu) -> None:
+    """Whose return was not seen any more would keep the context taken for good."""
+    gpu.prepare("k", "other")
+    for _ in range(30 if gpu.simulated else 10):
+        done = threading.Event()
+
+        def launch(done: threading.Event = done) -> None:
+            while not done.is_set():
+                gpu.launch("other")
+
+        threads = [threading.Thread(target=launch) for _ in range(2)]
+        with cuptiprof.profile(device=gpu.device, metrics=["inst_executed"], strategy="replay", kernels="k"):
+            for t in threads:
+                t.start()
+            gpu.launch("k")
+            time.sleep(0.002)
+        done.set()
+        for t in threads:
+            t.join()
+        result = collected(gpu, lambda: gpu.launch("k"), metrics=["inst_executed"], strategy="replay")
+        assert counted(result) == {} and len(result.metric_ranges) == 1
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_fork_in_the_middle(gpu: Gpu, strategy: str) -> None:
     """The child makes no CUDA call, touches neither the parent's profiler nor its threads, and ends by itself."""
