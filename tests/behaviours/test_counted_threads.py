@@ -88,12 +88,12 @@ def test_control_calls_meet_launches_of_other_threads(gpu: Gpu) -> None:
 def test_launches_on_their_way_when_a_session_stops_are_not_waited_for_by_the_next(gpu: Gpu) -> None:
     """Whose return was not seen any more would keep the context taken for good."""
     gpu.prepare("k", "other")
-    for _ in range(30 if gpu.simulated else 10):
+    for _ in range(60 if gpu.simulated else 10):
         done = threading.Event()
 
         def launch(done: threading.Event = done) -> None:
             while not done.is_set():
-                gpu.launch("other")
+                gpu.launch("other", count=1000)  # without the GIL where the device can
 
         threads = [threading.Thread(target=launch) for _ in range(2)]
         with cuptiprof.profile(device=gpu.device, metrics=["inst_executed"], strategy="replay", kernels="k"):
