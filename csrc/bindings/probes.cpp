@@ -49,6 +49,14 @@ void register_probes(py::module_& m) {
       .def("allocate_host", &ProbeDevice::allocate_host, py::arg("size"), nogil)
       .def("free", &ProbeDevice::free, py::arg("address"), nogil)
       .def("read_word", &ProbeDevice::read_word, py::arg("address"), nogil)
+      .def(
+          "load_module",
+          [](ProbeDevice& d, const py::bytes& image) {
+            const std::string copy = image;
+            const py::gil_scoped_release nogil;
+            d.load_module(copy);
+          },
+          py::arg("image"), "Kernels of PTX text or of a cubin")
       .def("launch", &ProbeDevice::launch, py::arg("kernel"), py::arg("grid"), py::arg("block"),
            py::arg("shared"), py::arg("stream"), py::arg("arguments"), nogil)
       .def(

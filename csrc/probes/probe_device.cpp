@@ -111,7 +111,16 @@ int ProbeDevice::attribute(int id) const {
   return value;
 }
 
+void ProbeDevice::load_module(const std::string& image) {
+  const Current current(*this);
+  CUmodule module = nullptr;
+  CP_CALL(cuModuleLoadData, &module, static_cast<const void*>(image.c_str()));  // PTX must end with NUL
+  const std::lock_guard lock(x_functions_guard);
+  x_modules.push_back(module);
+}
+
 CUfunction ProbeDevice::function(const std::string& kernel) {
+  const std::lock_guard lock(x_functions_guard);
   if (const auto at = x_functions.find(kernel); at != x_functions.end()) return at->second;
   for (CUmodule module : x_modules) {
     CUfunction found = nullptr;
