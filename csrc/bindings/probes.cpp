@@ -33,12 +33,12 @@ void register_probes(py::module_& m) {
   shape["live_registers"] = probes::kLiveRegisters;
   m.attr("PROBE_SHAPE") = shape;
 
-  py::class_<ProbeDevice, std::shared_ptr<ProbeDevice>>(m, "ProbeDevice",
-                                                        "A GPU with the probe kernels loaded.")
-      .def(py::init([](const std::shared_ptr<Api>& api, int device) {
-             return std::make_shared<ProbeDevice>(api, device);
+  py::class_<ProbeDevice, std::shared_ptr<ProbeDevice>>(
+      m, "ProbeDevice", "A GPU, with the probe kernels loaded unless they are not wanted.")
+      .def(py::init([](const std::shared_ptr<Api>& api, int device, bool with_probes) {
+             return std::make_shared<ProbeDevice>(api, device, with_probes);
            }),
-           py::arg("library"), py::arg("device") = 0, nogil)
+           py::arg("library"), py::arg("device") = 0, py::kw_only(), py::arg("with_probes") = true, nogil)
       .def_static(
           "count", [](const Api& api) { return ProbeDevice::count(api); }, py::arg("library"), nogil)
       .def_property_readonly("context", &ProbeDevice::context)

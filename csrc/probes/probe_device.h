@@ -21,7 +21,8 @@ using Dim3 = std::array<unsigned, 3>;
 
 class ProbeDevice {
  public:
-  ProbeDevice(std::shared_ptr<const Api> api, int device);
+  // Without the probe kernels it is only a device: attributes, memory, streams, modules of the caller's.
+  ProbeDevice(std::shared_ptr<const Api> api, int device, bool with_probes = true);
   ~ProbeDevice();
   ProbeDevice(const ProbeDevice&) = delete;
   ProbeDevice& operator=(const ProbeDevice&) = delete;
