@@ -135,9 +135,9 @@ def test_a_graph_is_captured_after_waiting_and_replayed(torch: FakeTorch) -> Non
 
 def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:
     torch.refuses = True
-    with pytest.raises(BenchError, match="not permitted when stream is capturing$") as caught:
+    with pytest.raises(BenchError, match="not permitted when stream is capturing") as caught:
         make().capture(lambda: None)
-    assert "kernel" in caught.value.hint
+    assert "kernel" in caught.value.hint and "more" not in str(caught.value)
     torch.cuda.is_current_stream_capturing = lambda: True
     with pytest.raises(BenchError, match="captured already"):
         make().capture(lambda: None)
