@@ -26,10 +26,23 @@ std::string megabytes(size_t bytes) { return std::to_string((bytes + (1u << 20) 
 
 // A forked child has no decoder thread and must not touch CUDA: regions and callbacks go quiet there.
 void quiet_in_child() {
-  g_regions_on.store(false);
-  g_open_regions_wanted.store(false);
+  g_region_mode.store(0);
   g_launch_gate.close();
   Activity::instance().leave_to_parent();
+}
+
+// One session, or one that finalizes CUPTI, at a time. Throws Error when the place is taken.
+void take_place(const std::string& label) {
+  const std::lock_guard lock(g_mutex);
+  if (!g_holder.empty())
+    throw Error(ErrorKind::kSession, "another cuptiprof session is running: " + g_holder,
+                "stop it first; one process can have one session at a time");
+  g_holder = label.empty() ? "(unnamed)" : label;
+}
+
+void leave_place() noexcept {
+  const std::lock_guard lock(g_mutex);
+  g_holder.clear();
 }
 
 std::vector<CUcontext> used_contexts() { return Activity::instance().contexts(); }
@@ -39,6 +52,17 @@ std::mutex g_hanging_mutex;  // guards the list
 std::vector<std::shared_ptr<CounterStrategy>>& hanging() {
   static auto* list = new std::vector<std::shared_ptr<CounterStrategy>>;
   return *list;
+}
+
+// Forgets those that came back since. False: some still hang.
+bool none_hangs() {
+  const std::lock_guard lock(g_hanging_mutex);
+  std::erase_if(hanging(), [](const auto& counters) {
+    // A thread that ended left for good, though nobody saw it.
+    if (!Activity::instance().is_inside(counters->launch_observer())) counters->everyone_left();
+    return counters->finish();
+  });
+  return hanging().empty();
 }
 
 }  // namespace
@@ -119,14 +143,7 @@ const char* Session::state() const {
 
 void Session::start(bool armed) {
   require(x_state == State::kIdle, "start()");
-  {
-    const std::lock_guard lock(g_mutex);
-    if (!g_holder.empty())
-      throw Error(ErrorKind::kSession, "another cuptiprof session is running: " + g_holder,
-                  "stop it first; one process can have one session at a time");
-    g_holder = x_options.label.empty() ? "(unnamed)" : x_options.label;
-    x_current = true;
-  }
+  take_place(x_options.label);
   x_pid = getpid();
   Activity& activity = Activity::instance();
   try {
@@ -151,22 +168,13 @@ void Session::start(bool armed) {
     x_decoder.reset();
     x_state = State::kIdle;
     x_pid = 0;
-    const std::lock_guard lock(g_mutex);
-    g_holder.clear();
-    x_current = false;
+    leave_place();
     throw;
   }
 }
 
 void Session::start_counters() {
-  {
-    const std::lock_guard lock(g_hanging_mutex);
-    std::erase_if(hanging(), [](const auto& counters) {
-      // A thread that ended left for good, though nobody saw it.
-      if (!Activity::instance().is_inside(counters->launch_observer())) counters->everyone_left();
-      return counters->finish();
-    });
-  }
+  none_hangs();
   CounterOptions options = *x_options.counters;
   options.selector.region_name = &region_name;
   options.contexts = &used_contexts;
@@ -259,10 +267,23 @@ std::shared_ptr<Store> Session::stop() {
   x_final = counts();
   x_decoder->finish();
   x_state = State::kStopped;
-  const std::lock_guard lock(g_mutex);
-  g_holder.clear();
-  x_current = false;
+  leave_place();
   return rest;
+}
+
+void Session::finalize() {
+  require(x_state == State::kStopped, "detach(finalize=True)");
+  take_place("detach(finalize=True)");
+  try {
+    if (!none_hangs())
+      throw Error(ErrorKind::kSession, "a launch whose counters were read still hangs inside CUPTI",
+                  "wait for that launch to end, then detach again");
+    Activity::instance().finalize(*x_options.api);
+  } catch (...) {
+    leave_place();
+    throw;
+  }
+  leave_place();
 }
 
 std::shared_ptr<Store> Session::next_segment(int timeout_ms) {

@@ -59,6 +59,10 @@ class Session {
   // Everything off; the rest of the data. Safe to call once, in any state but idle.
   std::shared_ptr<Store> stop();
 
+  // After stop(): takes CUPTI itself out of the process. A later session attaches it again. Throws Error when
+  // another session runs, another tool holds CUPTI, or a launch counted by a session still hangs inside it.
+  void finalize();
+
   // Counters. A training step ended: the next pass group is on.
   void step_counters();
   // Repeated work (strategy range): true while it must run once more.
@@ -88,7 +92,6 @@ class Session {
   std::unique_ptr<Decoder> x_decoder;
   std::shared_ptr<CounterStrategy> x_counters;
   SessionCounts x_final;
-  bool x_current = false;  // holds the process-wide place
 };
 
 }  // namespace cuptiprof

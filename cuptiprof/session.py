@@ -5,20 +5,18 @@ from __future__ import annotations
 import functools
 import os
 import threading
-import traceback
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cuptiprof import _core
-from cuptiprof.activities import kinds_of
 from cuptiprof.counters.request import make_request
 from cuptiprof.devices import Device, open_device
-from cuptiprof.errors import BudgetError, SessionError
+from cuptiprof.errors import SessionError
 from cuptiprof.result import Result
 from cuptiprof.schedule import Action, Schedule
+from cuptiprof.session_arguments import check_arguments
 from cuptiprof.session_result import Step, assemble, clock_pair
-from cuptiprof.units import parse_bytes
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from cuptiprof.spill import Spill
 
 F = TypeVar("F", bound=Callable[..., Any])
-KEEP = ("latest", "first", "spill")
 
 
 class profile:
@@ -101,17 +98,20 @@ class profile:
         on_ready: Callable[[profile], object] | None = None,
         speed: float = 0.0,
     ) -> None:
-        if keep not in KEEP:
-            raise BudgetError(f"unknown keep={keep!r}", hint=f"one of: {', '.join(KEEP)}")
-        self._arguments: dict[str, Any] = {
-            "device": device.spec if isinstance(device, Device) else device,
-            "activities": list(activities) if activities is not None else None,
-            "kernels": str(kernels) if kernels is not None else None,
-            "regions": str(regions) if regions is not None else None,
-            "keep": keep,
-            "budget": budget,
-            "profile_from_start": profile_from_start,
-        }
+        self._arguments = check_arguments(
+            device=device,
+            activities=activities,
+            kernels=kernels,
+            regions=regions,
+            launch_skip=launch_skip,
+            launch_count=launch_count,
+            keep=keep,
+            budget=budget,
+            buffer_size=buffer_size,
+            buffer_count=buffer_count,
+            latency_timestamps=latency_timestamps,
+            profile_from_start=profile_from_start,
+        )
         self._counter_request = make_request(
             metrics=metrics,
             events=events,
@@ -125,19 +125,8 @@ class profile:
         )
         self._explain = explain
         self._counters: LiveCounters | None = None
-        self._kinds = kinds_of(self._arguments["activities"])
-        self._filter = _make_filter(kernels, regions, launch_skip, launch_count)
         self._device_spec = device
-        self._keep = keep
-        try:
-            self._budget = parse_bytes(budget, "budget")
-            self._buffer_size = parse_bytes(buffer_size, "buffer_size") if buffer_size is not None else 0
-        except ValueError as e:
-            raise BudgetError(str(e)) from None
-        self._buffer_count = buffer_count or 0
         self._spill_dir = spill_dir
-        self._latency_timestamps = latency_timestamps
-        self._profile_from_start = profile_from_start
         self._schedule = schedule
         self._on_ready = on_ready
         self._speed = speed
@@ -170,20 +159,7 @@ class profile:
             self._step = 0
             device = open_device(self._device_spec, speed=self._speed)
             self._counters = self._plan_counters(device)
-            self._session = _core.Session(
-                api=device.library,
-                kinds=self._kinds,
-                keep=self._keep,
-                budget=self._budget,
-                buffer_size=self._buffer_size,
-                buffer_count=self._buffer_count,
-                latency_timestamps=self._latency_timestamps,
-                profiler_calls=not self._profile_from_start,
-                label=_caller(),
-                filter=self._filter.native if self._filter is not None and not self._filter.is_stateful else None,
-                counters=self._counters.plan.options(self._filter) if self._counters is not None else None,
-                attribution=self._attribution,
-            )
+            self._session = self._arguments.native_session(device, self._counters, self._attribution)
             waits = self._schedule is not None and self._schedule(0) is Action.NONE
             try:
                 self._session.start(armed=waits)
@@ -191,7 +167,7 @@ class profile:
                 self._session = None
                 raise
             self._device = device
-            if self._keep == "spill":
+            if self._arguments.keep == "spill":
                 from cuptiprof.spill import Spill
 
                 self._spill = Spill(self._session, self._spill_dir)
@@ -223,6 +199,30 @@ class profile:
                 if self._on_ready is not None and action is not Action.NONE and action is not Action.WARMUP:
                     self._on_ready(self)
             return self._result
+
+    def detach(self, *, finalize: bool = False) -> Result:
+        """``stop()``, unless stopped already; ``finalize=True`` then takes CUPTI itself out of the process.
+
+        A stopped session has nothing switched on, but CUPTI stays in the process, and with some versions and programs
+        launches stay slower for it. ``cuptiFinalize`` removes it; the next session attaches it again. It is not the ordinary
+        way to stop: it is slow, and has crashed programs. Other threads may launch meanwhile, but not use CUPTI.
+
+        Returns:
+            What ``stop()`` returned; ``result()`` returns it too.
+
+        Raises:
+            SessionError: not started, or finalize while another session runs. CuptiError: another tool holds CUPTI, or
+            ``cuptiFinalize`` failed; the session is stopped and CUPTI is still there.
+        """
+        with self._lock:
+            if self._session is None:
+                raise SessionError(
+                    "detach() without start()", hint="call start(), or use `with cuptiprof.profile(...):`"
+                )
+            result = self.stop() if self._session.state != "stopped" else self.result()
+            if finalize:
+                self._session.finalize()
+            return result
 
     def pause(self) -> None:
         """Stop collecting; ``resume()`` goes on. What was launched before is kept.
@@ -361,10 +361,10 @@ class profile:
             "start_time_ns": self._start_ns,
             "stop_time_ns": stop_ns,
             "clock_pairs": [list(p) for p in self._clock_pairs],
-            "arguments": self._arguments,
+            "arguments": dict(self._arguments.recorded),
         }
         steps = self._steps if self._schedule is not None or self._step else []
-        return assemble(self._session, store, run, steps, self._filter, self._counters, self._spill)
+        return assemble(self._session, store, run, steps, self._arguments.filter, self._counters, self._spill)
 
     def _plan_counters(self, device: Device) -> LiveCounters | None:
         if not self._counter_request:
@@ -372,29 +372,9 @@ class profile:
         from cuptiprof.counters.live import LiveCounters
 
         return LiveCounters(
-            self._counter_request, device, self._filter, stepped=self._schedule is not None, explain=self._explain
+            self._counter_request,
+            device,
+            self._arguments.filter,
+            stepped=self._schedule is not None,
+            explain=self._explain,
         )
-
-
-def _make_filter(
-    kernels: str | Iterable[str] | KernelFilter | None,
-    regions: str | Iterable[str] | None,
-    skip: int,
-    count: int | None,
-) -> KernelFilter | None:
-    if kernels is None and regions is None and not skip and count is None:
-        return None
-    from cuptiprof.filters import KernelFilter
-
-    if isinstance(kernels, KernelFilter):
-        return kernels
-    return KernelFilter(kernels, regions=regions, skip=skip, count=count)
-
-
-def _caller() -> str:
-    """Who started the session: the innermost frame outside of this package."""
-    here = os.path.dirname(__file__)
-    for frame in reversed(traceback.extract_stack(limit=16)):
-        if not frame.filename.startswith(here):
-            return f"started at {os.path.basename(frame.filename)}:{frame.lineno} by thread {threading.current_thread().name}"
-    return f"started by thread {threading.current_thread().name}"

@@ -117,9 +117,9 @@ int main(int argc, char** argv) {
       spec.kernels = {"*elementwise*"};
       RecordDecoder decoder(*api, regions, calls, losses, std::make_shared<KernelFilter>(spec));
       // Launch events of every correlation ID in the buffers, in one open region.
-      g_regions_on.store(true);
+      set_region_mode(kRegionsOn, true);
       reserve_thread_slots();
-      enter_region(region_name_id("step"), nullptr, 0);
+      enter_region(kRegionsOn, region_name_id("step"), nullptr, 0);
       for (uint32_t c = 1; c <= buffers.size() * kPerBuffer; ++c) {
         this_thread_slot()->ring.push({now_ns(), 0, nullptr, c, EventKind::kLaunch});
         if (c % 16384 == 0) regions.drain(store);

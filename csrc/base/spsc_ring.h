@@ -1,7 +1,7 @@
 // A single-producer single-consumer ring over memory that somebody else owns.
-// Producer and consumer indices live on cache lines of their own, each beside the producer's or consumer's
-// last look at the other one, so that neither line moves between cores until the ring is nearly full or
-// empty.
+// Producer and consumer each have a cache line of their own with all they need, so that neither line moves
+// between cores until the ring is nearly full or empty. The producer's comes last and has room left: what
+// follows the ring in an object can share it.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -23,20 +23,22 @@ class SpscRing {
 
   // capacity: a power of two. Not thread-safe: call before either side starts.
   void attach(T* storage, uint32_t capacity) noexcept {
-    x_storage = storage;
-    x_capacity = capacity;
+    x_storage = x_consumer_storage = storage;
+    x_mask = x_consumer_mask = capacity - 1;
   }
 
   // Producer. Fails when fewer than `reserve` + 1 slots are free, so that a caller can keep room for what
   // must not fail.
   bool push(const T& value, uint32_t reserve = 0) noexcept {
     const uint64_t head = x_head.load(std::memory_order_relaxed);
-    if (head - x_seen_tail + reserve >= x_capacity) {
+    if (head - x_seen_tail + reserve > x_mask) [[unlikely]] {
       x_seen_tail = x_tail.load(std::memory_order_acquire);
-      if (head - x_seen_tail + reserve >= x_capacity) return false;
+      if (head - x_seen_tail + reserve > x_mask) return false;
     }
-    x_storage[head & (x_capacity - 1)] = value;
+    x_storage[head & x_mask] = value;
     x_head.store(head + 1, std::memory_order_release);
+    // The consumer read this memory last; it comes back while the producer does something else.
+    __builtin_prefetch(&x_storage[(head + kAhead) & x_mask], 1);
     return true;
   }
 
@@ -51,7 +53,7 @@ class SpscRing {
   size_t drain(Visit&& visit) {
     const uint64_t tail = x_tail.load(std::memory_order_relaxed);
     const uint64_t head = x_head.load(std::memory_order_acquire);
-    for (uint64_t i = tail; i != head; ++i) visit(x_storage[i & (x_capacity - 1)]);
+    for (uint64_t i = tail; i != head; ++i) visit(x_consumer_storage[i & x_consumer_mask]);
     x_tail.store(head, std::memory_order_release);
     return static_cast<size_t>(head - tail);
   }
@@ -61,11 +63,15 @@ class SpscRing {
   }
 
  private:
+  static constexpr size_t kAhead = 4 * kCacheLine / sizeof(T);
+
+  alignas(kCacheLine) std::atomic<uint64_t> x_tail{0};
+  T* x_consumer_storage = nullptr;
+  uint32_t x_consumer_mask = 0;
   alignas(kCacheLine) std::atomic<uint64_t> x_head{0};
   uint64_t x_seen_tail = 0;  // producer's copy
-  alignas(kCacheLine) std::atomic<uint64_t> x_tail{0};
-  alignas(kCacheLine) T* x_storage = nullptr;
-  uint32_t x_capacity = 0;
+  T* x_storage = nullptr;
+  uint32_t x_mask = 0;
 };
 
 }  // namespace cuptiprof

@@ -6,6 +6,7 @@
 #include "bindings/bindings.h"
 #include "cupti/call.h"
 #include "cupti/cbids.h"
+#include "cupti/detach.h"
 
 namespace py = pybind11;
 
@@ -100,6 +101,8 @@ void register_cupti(py::module_& m) {
       .def("dropped_records", &dropped_records, "cuptiActivityGetNumDroppedRecords() of the global queue")
       .def("features", &feature_list,
            "What depends on the version of the library: dicts of name, works, since, missing, without")
+      .def("finalize", &finalize_cupti, nogil,
+           "Takes CUPTI out of the process. Nothing may be switched on in it. Raises CuptiError")
       .def("try_subscribe", &try_subscribe, nogil, "Raises CuptiError when another tool holds CUPTI");
   m.def(
       "load_cupti",

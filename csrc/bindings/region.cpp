@@ -26,6 +26,35 @@ PyObject* g_encode = nullptr;    // json encoder for metadata: cuptiprof.region.
 PyObject* g_decorate = nullptr;  // cuptiprof.region.decorate
 PyTypeObject* g_type = nullptr;
 
+// `with region("x")` makes an object and drops it again each time: the last few are kept for the next ones.
+// Guarded by the GIL.
+constexpr size_t kSpares = 16;
+PyObject* g_spares[kSpares];
+size_t g_spare_count = 0;
+
+PyObject* allocate(PyTypeObject* type) {
+#ifndef Py_GIL_DISABLED
+  if (g_spare_count > 0 && type == g_type) {
+    auto* self = reinterpret_cast<Region*>(PyObject_Init(g_spares[--g_spare_count], type));
+    self->name = self->metadata = self->nvtx = nullptr;
+    self->name_id = 0;
+    self->recorded = 0;
+    return reinterpret_cast<PyObject*>(self);
+  }
+#endif
+  return type->tp_alloc(type, 0);
+}
+
+void give_back(PyTypeObject* type, PyObject* object) {
+#ifndef Py_GIL_DISABLED
+  if (g_spare_count < kSpares && type == g_type) {
+    g_spares[g_spare_count++] = object;
+    return;
+  }
+#endif
+  type->tp_free(object);
+}
+
 // Identity of the running contextvars.Context; 0 on the outermost one of a thread, and on threads without
 // Python.
 //
@@ -92,11 +121,12 @@ PyObject* nvtx_call(const char* function, PyObject* argument) {
 PyObject* region_enter(PyObject* object, PyObject*) {
   auto* self = reinterpret_cast<Region*>(object);
   bool recorded = false;
-  if (g_regions_on.load(std::memory_order_relaxed)) {
+  const uint32_t mode = g_region_mode.load(std::memory_order_relaxed);
+  if (mode & kRegionsOn) {
     if (self->name_id == 0 && !look_up(self)) return nullptr;
     RegionMetadata* metadata = nullptr;
     if (self->metadata && !(metadata = metadata_of(self->metadata))) return nullptr;
-    recorded = enter_region(self->name_id, metadata, task_of(PyThreadState_Get()));
+    recorded = enter_region(mode, self->name_id, metadata, task_of(PyThreadState_Get()));
   }
   self->recorded = self->recorded << 1 | static_cast<uint64_t>(recorded);
   if (self->nvtx) {
@@ -133,7 +163,7 @@ PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, bool nvtx
     PyErr_Format(PyExc_TypeError, "region name must be str, not %.200s", Py_TYPE(name)->tp_name);
     return nullptr;
   }
-  PyObject* object = type->tp_alloc(type, 0);
+  PyObject* object = allocate(type);
   if (!object) return nullptr;
   auto* self = reinterpret_cast<Region*>(object);
   Py_INCREF(name);
@@ -212,7 +242,7 @@ void region_dealloc(PyObject* object) {
   Py_XDECREF(self->name);
   Py_XDECREF(self->metadata);
   Py_XDECREF(self->nvtx);
-  type->tp_free(object);
+  give_back(type, object);
   Py_DECREF(type);
 }
 

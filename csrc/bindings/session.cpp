@@ -136,6 +136,7 @@ void register_session(py::module_& m) {
       .def("take", &Session::take, nogil)
       .def("discard", &Session::discard, nogil)
       .def("stop", &Session::stop, nogil)
+      .def("finalize", &Session::finalize, nogil)
       .def("next_segment", &Session::next_segment, py::arg("timeout_ms"), nogil)
       .def_property_readonly("state", &Session::state)
       .def("losses", &Session::losses, "[(counter, value), ...]")

@@ -6,6 +6,8 @@
 //   3. disable: the reverse; host-side kinds first, so that our own calls leave no records
 //   4. complete: synchronise every context that was used, flush, wait until records and launches agree
 //   5. detach: unsubscribe
+//   6. finalize, only when asked for: CUPTI leaves the process
+// 1 to 3 and 5 are in activity.cpp, 4 and 6 in completion.cpp, callbacks at launches in launch_callbacks.cpp.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
@@ -52,6 +54,8 @@ class Activity {
   void enable();
   void disable() noexcept;
   void detach() noexcept;
+  // While nothing is attached: takes CUPTI out of the process (cupti/detach.h). Throws Error.
+  void finalize(const Api& api);
   // In a forked child: CUPTI is the parent's, its callbacks are not heard any more.
   void leave_to_parent() noexcept { x_attached.store(false); }
 
@@ -89,6 +93,7 @@ class Activity {
   void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
                      bool captured) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
+  void before_unload(CUcontext context) noexcept;
   void note_context(CUcontext context) noexcept;
   void set_callbacks(bool on);
   void enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on);

@@ -92,6 +92,7 @@ bool BufferPool::complete(uint8_t* data, size_t valid_bytes) noexcept {
     const std::lock_guard lock(x_mutex);
     if (x_held > 0) --x_held;
     x_completed.push_back({data, valid_bytes});  // capacity reserved for every buffer there is
+    x_completed_ever.fetch_add(1);
   }
   wake();
   return true;
@@ -99,7 +100,20 @@ bool BufferPool::complete(uint8_t* data, size_t valid_bytes) noexcept {
 
 void BufferPool::release(uint8_t* data) noexcept {
   const std::lock_guard lock(x_mutex);
-  (is_discard(data) ? x_free_discard : x_free).push_back(data);
+  if (is_discard(data)) return x_free_discard.push_back(data);
+  x_free.push_back(data);
+  x_released_ever.fetch_add(1);
+}
+
+bool BufferPool::wait_for_decoder(std::chrono::milliseconds patience) noexcept {
+  const uint64_t wanted = x_completed_ever.load();
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const timespec pause{0, 50'000};
+  while (x_released_ever.load() < wanted) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    nanosleep(&pause, nullptr);
+  }
+  return true;
 }
 
 void BufferPool::take_completed(std::vector<CompletedBuffer>& out) {

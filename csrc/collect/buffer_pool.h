@@ -5,6 +5,9 @@
 // records in a discard buffer can be counted, so that the loss is known exactly.
 #pragma once
 #include <semaphore.h>
+
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -40,6 +43,9 @@ class BufferPool {
   // Sleeps until wake() or the time limit.
   void wait(int milliseconds) noexcept;
 
+  // Waits until the decoder gave back every buffer completed before the call. False: it took too long.
+  bool wait_for_decoder(std::chrono::milliseconds patience) noexcept;
+
   size_t held_by_cupti() noexcept;
   size_t bytes() const { return x_buffer_bytes * x_buffers.size(); }
   size_t buffer_bytes() const { return x_buffer_bytes; }
@@ -56,6 +62,7 @@ class BufferPool {
   uint8_t* x_discard = nullptr;
   size_t x_buffer_bytes = 0;
   size_t x_held = 0;
+  std::atomic<uint64_t> x_completed_ever{0}, x_released_ever{0};  // discard buffers not counted
   sem_t x_wake;
 };
 

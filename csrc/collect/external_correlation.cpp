@@ -71,11 +71,11 @@ void enable_external_correlation(const Api& a, bool all_calls) {
   }
   g_pushed_to.store(&a, std::memory_order_release);
   g_push_to.store(&a, std::memory_order_release);
-  g_region_ids_on.store(true);
+  set_region_mode(kRegionIds, true);
 }
 
 void disable_external_correlation(const Api& a, bool all_calls) noexcept {
-  g_region_ids_on.store(false);
+  set_region_mode(kRegionIds, false);
   g_push_to.store(nullptr, std::memory_order_release);
   if (!all_calls) {
     if (a.cuptiActivityEnableDriverApi)
@@ -85,6 +85,8 @@ void disable_external_correlation(const Api& a, bool all_calls) noexcept {
   }
   a.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 }
+
+void forget_external_stacks() noexcept { g_pushed_to.store(nullptr, std::memory_order_release); }
 
 void RegionWindow::enable() { x_entries.resize(kWindow); }
 

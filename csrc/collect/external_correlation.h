@@ -40,6 +40,9 @@ std::pair<uint64_t, uint64_t> slot_and_position(uint64_t external_region_id) noe
 void enable_external_correlation(const Api& api, bool all_calls);
 void disable_external_correlation(const Api& api, bool all_calls) noexcept;
 
+// CUPTI forgets its stacks: regions still open have nothing to pop.
+void forget_external_stacks() noexcept;
+
 // What the decoder remembers of regions so that late records find them. Decoder thread only.
 class RegionWindow {
  public:

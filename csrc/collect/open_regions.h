@@ -11,7 +11,6 @@
 
 namespace cuptiprof {
 
-inline std::atomic<bool> g_open_regions_wanted{false};
 inline std::atomic<uint32_t> g_open_regions_epoch{1};
 
 class OpenRegions {

@@ -10,6 +10,7 @@
 namespace cuptiprof {
 namespace {
 
+constexpr size_t kAheadBytes = 1024;
 constexpr size_t kNameEntries = 1024;
 constexpr size_t kConfigEntries = 1024;  // 2^10: the index is the top ten bits of a product
 const char* const kNoName = reinterpret_cast<const char*>(1);  // no string lies there
@@ -110,6 +111,9 @@ void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
       if (rc != CUPTI_ERROR_MAX_LIMIT_REACHED) count(x_losses.unknown_records);
       break;
     }
+    // Whole records are read here, the library itself looks at their first bytes only.
+    const char* ahead = reinterpret_cast<const char*>(record) + kAheadBytes;
+    for (size_t line = 0; line < 4; ++line) __builtin_prefetch(ahead + line * kCacheLine);
     if (x_attribution == Attribution::kExternal) [[unlikely]] {
       note_call(record);
       if (must_wait(record, data + valid_bytes)) continue;

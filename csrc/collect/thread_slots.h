@@ -4,6 +4,7 @@
 // so that a CUPTI callback can claim a slot without allocating.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/spsc_ring.h"
@@ -31,27 +32,33 @@ struct Event {
 static_assert(sizeof(Event) == 32);
 
 struct ThreadSlot {
-  SpscRing<Event> ring;
-  // Written by the owning thread only.
+  [[no_unique_address]] SpscRing<Event> ring;
+  // Written by the owning thread only, and what a region touches: on the ring's last cache line.
   uint32_t open_regions = 0;  // entered with an event and not yet left: so many slots stay reserved for exits
-  uint32_t external_depth = 0;  // region IDs on this thread's stack inside CUPTI (external_correlation.h)
-  uint32_t nodes_created = 0;   // graph nodes created since the running call was entered
-  uint64_t next_wake = 0;       // ring position at which the decoder is woken next
-  std::atomic<uint64_t> launches{0};  // kernel launches that execute (not captured into a graph)
-  std::atomic<uint32_t> tid{0};       // thread ID to show
-  std::atomic<uint32_t> system_tid{0};
-  std::atomic<uint32_t> claims{0};  // how often the slot was given to a thread
-  // 0 free, 1 in use, 2 thread ended (the decoder empties the ring, then frees the slot)
-  std::atomic<uint32_t> state{0};
+  uint64_t next_wake = 0;     // ring position at which the decoder is woken next
+  uint32_t external_depth = 0;            // region IDs on this thread's stack inside CUPTI
   std::atomic<bool> ever_entered{false};  // opened a region itself in this session
   std::atomic<bool> is_worker{false};     // one of torch's autograd threads (by name)
-  OpenRegions open;
+  // What a launch touches beside.
+  alignas(kCacheLine) std::atomic<uint64_t> launches{0};  // those that execute (not captured into a graph)
+  uint32_t nodes_created = 0;    // graph nodes created since the running call was entered
+  std::atomic<uint32_t> tid{0};  // thread ID to show
   // While counters are armed.
   std::atomic<LaunchObserver*> counted_by{nullptr};  // who counts the running launch and is told of its exit
   std::atomic<const void*> launching{nullptr};       // context of the running launch, where nobody counts it
   uint32_t counted_regions = 0;                      // bit i: entry i of `open` is counted
   std::atomic<bool> observing{false};                // inside an observer: it must not go away
+  OpenRegions open;
+  std::atomic<uint32_t> system_tid{0};
+  std::atomic<uint32_t> claims{0};  // how often the slot was given to a thread
+  // 0 free, 1 in use, 2 thread ended (the decoder empties the ring, then frees the slot)
+  std::atomic<uint32_t> state{0};
 };
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(offsetof(ThreadSlot, is_worker) < 2 * kCacheLine &&
+              offsetof(ThreadSlot, launches) == 2 * kCacheLine);
+#pragma GCC diagnostic pop
 
 inline constexpr uint32_t kRingEvents = 32768;  // 1 MiB a thread, touched as far as used
 inline constexpr uint32_t kMaxThreads = 1024;

@@ -69,8 +69,8 @@ class RangeProfiler {
   bool x_started = false;
 };
 
-// cuptiProfilerInitialize, once per process and library and never undone: it is not reference-counted, and
-// setting it up for every session is what made a peer slow. Throws Error.
+// cuptiProfilerInitialize, once per process and library (and after each cuptiFinalize) and never undone: it
+// is not reference-counted, and setting it up for every session is what made a peer slow. Throws Error.
 void initialize_profiler(const Api& api);
 
 // CUPTI's name of the chip of a device, "GH100". Throws Error.

@@ -15,6 +15,26 @@ std::span<const CUpti_CallbackId> driver_gpu_work_cbids() {
   return ids;
 }
 
+std::span<const CUpti_CallbackId> driver_unload_cbids() {
+  static constexpr CUpti_CallbackId ids[] = {
+      CUPTI_DRIVER_TRACE_CBID_cuModuleUnload,
+      CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload,
+      CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy,
+      CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy_v2,
+      CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease,
+      CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2,
+      CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset,
+      CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset_v2,
+  };
+  return ids;
+}
+
+bool is_unload(CUpti_CallbackId cbid) {
+  for (const CUpti_CallbackId id : driver_unload_cbids())
+    if (id == cbid) return true;
+  return false;
+}
+
 std::string_view base_name(std::string_view name) {
   auto strip_stream_mode = [&name] {
     for (const std::string_view suffix : {"_ptsz", "_ptds"})

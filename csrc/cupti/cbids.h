@@ -27,6 +27,10 @@ inline bool is_kernel_launch(CUpti_CallbackId cbid) {
   }
 }
 
+// Driver calls that take modules away, and with them the names that records point at.
+std::span<const CUpti_CallbackId> driver_unload_cbids();
+bool is_unload(CUpti_CallbackId cbid);
+
 // "cudaLaunchKernel_v7000" -> "cudaLaunchKernel", "cuMemcpyHtoDAsync_v2" -> "cuMemcpyHtoDAsync".
 std::string_view base_name(std::string_view callback_name);
 

@@ -177,6 +177,8 @@ void emit(const void* record, size_t bytes, uint64_t complete_at) {
 
 void set_per_thread_buffers(bool on) { g_per_thread = on; }
 
+void forget_buffer_callbacks() { g_request = nullptr; }
+
 void discard_buffers() {
   for (const auto& t : all_buffers()) {
     Buffer b;

@@ -13,6 +13,8 @@ void emit(const void* record, size_t bytes, uint64_t complete_at);
 uint32_t buffers_outstanding();
 // Hands every buffer back without records.
 void discard_buffers();
+// As if cuptiActivityRegisterCallbacks had not been called.
+void forget_buffer_callbacks();
 void set_per_thread_buffers(bool on);
 
 }  // namespace sim

@@ -9,6 +9,7 @@
 
 #include "activity.h"
 #include "buffers.h"
+#include "counters.h"
 #include "cuptisim.h"
 #include "faults.h"
 #include "layout.h"
@@ -173,5 +174,9 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiFinalize() {
   disable_activity();
   drop_subscriber();
   cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  drop_profilers();
+  forget_buffer_callbacks();
+  reset_activity_settings();
+  Machine::get().set_timestamp_callback(nullptr);
   return CUPTI_SUCCESS;
 }

@@ -1,11 +1,13 @@
 // The driver functions that a profiler itself calls.
 #include <cuda.h>
 #include <cupti_callbacks.h>
+#include <cupti_driver_cbid.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
+#include "callbacks.h"
 #include "graphs.h"
 #include "machine.h"
 
@@ -34,10 +36,22 @@ SIM_EXPORT CUresult CUDAAPI cuInit(unsigned flags) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {
-  if (!version) return CUDA_ERROR_INVALID_VALUE;
-  *version =
-      static_cast<int>(Machine::get().version() / 10000 * 1000 + Machine::get().version() / 100 % 100 * 10);
-  return CUDA_SUCCESS;
+  CUresult result = version ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  uint64_t scratch = 0;
+  CUpti_CallbackData data{};
+  data.functionName = "cuDriverGetVersion";
+  data.functionReturnValue = &result;
+  data.correlationData = &scratch;
+  auto tell = [&](CUpti_ApiCallbackSite site) {
+    data.callbackSite = site;
+    call_back(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion, &data);
+  };
+  tell(CUPTI_API_ENTER);
+  if (version)
+    *version =
+        static_cast<int>(Machine::get().version() / 10000 * 1000 + Machine::get().version() / 100 % 100 * 10);
+  tell(CUPTI_API_EXIT);
+  return result;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDeviceGetCount(int* count) {

@@ -24,7 +24,7 @@ from cuptiprof.cli.counters import add_counter_arguments, counter_options, count
 from cuptiprof.cli.output import add_format_arguments, expand, print_reports, progress_bar
 from cuptiprof.errors import CuptiprofError, FilterError, ResultError
 from cuptiprof.result import Result
-from cuptiprof.session import KEEP
+from cuptiprof.session_arguments import KEEP
 from cuptiprof.session_result import EmptySelectionWarning
 
 EXAMPLES = """examples:

@@ -41,6 +41,7 @@ class Op(enum.IntEnum):
     PROFILER_START = 18
     PROFILER_STOP = 19
     MODULE_UNLOAD = 20
+    CONTEXT_DESTROY = 23
 
 
 class Flag(enum.IntFlag):

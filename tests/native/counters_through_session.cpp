@@ -78,9 +78,13 @@ void work(const std::atomic<bool>& stop, int id) {
     const std::shared_lock launching(g_modules);
     return g_sim.run(&op, 1, nullptr);
   };
+  auto enter = [](uint32_t name) {
+    const uint32_t mode = g_region_mode.load();
+    return (mode & kRegionsOn) && enter_region(mode, name, nullptr, 0);
+  };
   while (!stop.load(std::memory_order_relaxed)) {
-    const bool in_outer = enter_region(outer, nullptr, 0);
-    const bool in_inner = random() % 2 && enter_region(inner, nullptr, 0);
+    const bool in_outer = enter(outer);
+    const bool in_inner = random() % 2 && enter(inner);
     const uint32_t context = random() % 4 ? 1 + random() % 2 : own_context;
     for (int i = 0; i < 4; ++i) {
       const int kind = static_cast<int>(random() % names.size());
@@ -209,9 +213,8 @@ void one_session(const std::shared_ptr<const Api>& api, Strategy strategy, std::
         case 0:
           session.step_counters();
           break;
-        case 4: {  // records that name the module's kernels are read before it goes
+        case 4: {
           const std::unique_lock alone(g_modules);
-          session.take();
           const cuptisim_op unload = op_of(CUPTISIM_OP_MODULE_UNLOAD, 1, 0);
           require(g_sim.run(&unload, 1, nullptr) == 0, "module unload");
           break;

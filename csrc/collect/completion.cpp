@@ -1,0 +1,119 @@
+// Activity: making sure that what was launched has reached the decoder, before it is taken, before its names
+// go away, and before CUPTI does.
+#include <chrono>
+
+#include "base/error.h"
+#include "collect/activity.h"
+#include "collect/decoder.h"
+#include "collect/regions.h"
+#include "cupti/api.h"
+#include "cupti/call.h"
+#include "cupti/detach.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr auto kUnloadPatience = std::chrono::seconds(1);
+
+}  // namespace
+
+void Activity::note_context(CUcontext context) noexcept {
+  if (!context) return;
+  for (auto& c : x_contexts) {
+    CUcontext known = c.load(std::memory_order_relaxed);
+    if (known == context) return;
+    if (!known && c.compare_exchange_strong(known, context, std::memory_order_relaxed)) return;
+    if (known == context) return;
+  }
+}
+
+CUcontext Activity::current_context() const noexcept {
+  const Api* a = x_api.load(std::memory_order_acquire);
+  CUcontext current = nullptr;
+  if (a && a->cuCtxGetCurrent && a->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) return current;
+  for (const auto& c : x_contexts) {
+    CUcontext known = c.load(std::memory_order_relaxed);
+    if (known && current) return nullptr;  // one of several would be a guess
+    if (known) current = known;
+  }
+  return current;
+}
+
+std::vector<CUcontext> Activity::contexts() const {
+  std::vector<CUcontext> out;
+  for (const auto& c : x_contexts)
+    if (CUcontext known = c.load(std::memory_order_relaxed)) out.push_back(known);
+  return out;
+}
+
+void Activity::synchronize_contexts() noexcept {
+  const Api& a = *x_owner;
+  if (!a.cuCtxPushCurrent_v2 || !a.cuCtxSynchronize || !a.cuCtxPopCurrent_v2) return;
+  for (auto& c : x_contexts) {
+    CUcontext context = c.load(std::memory_order_relaxed);
+    if (!context || a.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) continue;
+    a.cuCtxSynchronize();  // an error here is the program's own (a failed kernel); its next call reports it
+    CUcontext popped;
+    a.cuCtxPopCurrent_v2(&popped);
+  }
+}
+
+// Kernel records point at their module's memory for their names, so they are decoded before it goes: the way
+// into the call that unloads is the last moment, and a place where CUPTI lets its functions be called. The
+// decoder needs nothing that this thread can hold.
+void Activity::before_unload(CUcontext context) noexcept {
+  note_context(context ? context : current_context());
+  synchronize_contexts();
+  x_owner->cuptiActivityFlushAll(0);
+  x_pool.wait_for_decoder(kUnloadPatience);
+}
+
+uint64_t Activity::launches() const noexcept {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < thread_slot_count(); ++i)
+    n += thread_slot(i).launches.load(std::memory_order_relaxed);
+  return n - x_launches_before;
+}
+
+void Activity::complete(Decoder& decoder, int timeout_ms) {
+  const Api& a = *x_owner;
+  using Clock = std::chrono::steady_clock;
+  const auto patience = std::chrono::milliseconds(timeout_ms);
+  if (x_options.attribution != Attribution::kCallback) note_context(current_context());
+  synchronize_contexts();
+  // Launches that come later, from other threads, are not waited for: that could go on for ever.
+  const uint64_t wanted = launches();
+  auto missing = [&] { return wanted > decoder.kernels_received() + kernels_lost_in_pool(); };
+  // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
+  // again.
+  uint64_t decoded = decoder.wait_for_buffers(0, 0);
+  for (auto deadline = Clock::now() + patience;;) {
+    check(a, a.cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
+    decoder.fence();
+    if (!missing() || Clock::now() >= deadline) break;
+    const uint64_t now_decoded = decoder.wait_for_buffers(decoded, timeout_ms / 10);
+    if (now_decoded > decoded) deadline = Clock::now() + patience;  // they still come
+    decoded = now_decoded;
+  }
+  if (missing()) {
+    a.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    decoder.fence();
+  }
+  size_t dropped = 0;
+  if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
+    count(x_losses.cupti_dropped, dropped);
+  const uint64_t seen = launches(), received = decoder.kernels_received() + kernels_lost_in_pool();
+  x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
+  x_losses.region_overflow.store(g_region_overflow.load());
+}
+
+void Activity::finalize(const Api& api) {
+  CUcontext current = nullptr;
+  if (api.cuCtxGetCurrent && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && api.cuCtxSynchronize)
+    api.cuCtxSynchronize();
+  api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // buffers it still holds come back now
+  forget_external_stacks();
+  finalize_cupti(api);
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,180 @@
+// Activity: what CUPTI's callbacks do on the launching thread, and who else is told of launches there.
+#include <chrono>
+
+#include "base/clock.h"
+#include "collect/activity.h"
+#include "collect/live_regions.h"
+#include "collect/record_decoder.h"
+#include "collect/regions.h"
+#include "cupti/cbids.h"
+#include "cupti/exclusion.h"
+#include "cupti/launch_gate.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr auto kLaunchPatience = std::chrono::milliseconds(200);  // of a launch beside a counted one
+
+bool is_graph_launch(CUpti_CallbackId cbid) noexcept {
+  return cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+}
+
+}  // namespace
+
+void CUPTIAPI Activity::on_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+                                    const void* data) {
+  auto& self = *static_cast<Activity*>(user);
+  if (!self.x_attached.load(std::memory_order_relaxed)) return;
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+    self.on_driver_call(cbid, *static_cast<const CUpti_CallbackData*>(data));
+  else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
+    self.on_resource(cbid, *static_cast<const CUpti_ResourceData*>(data));
+}
+
+void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
+  const bool entry = call.callbackSite == CUPTI_API_ENTER;
+  if (is_unload(cbid)) [[unlikely]] {
+    if (entry) before_unload(call.context);
+    return;
+  }
+  if (x_options.profiler_calls) {
+    // The window opens on the way into cuProfilerStart and closes on the way out of cuProfilerStop.
+    if (cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {
+      const bool start = cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart;
+      if (start == entry && x_enabled.exchange(start) != start) {
+        set_kinds(start, false);
+        set_region_mode(kRegionsOn, start);
+        if (ThreadSlot* slot = this_thread_slot(); slot && !slot->observing.exchange(true)) {
+          if (LaunchObserver* observer = x_launch_observer.load()) observer->window(start);
+          slot->observing.store(false, std::memory_order_release);
+        }
+      }
+      return;
+    }
+  }
+  ThreadSlot* slot = this_thread_slot();
+  if ((x_options.profiler_calls || x_observed.load(std::memory_order_relaxed)) &&
+      !x_enabled.load(std::memory_order_relaxed)) {
+    // Nothing is collected now. What was entered before must be left.
+    if (slot && entry && g_exclusion.is_armed() && (is_kernel_launch(cbid) || is_graph_launch(cbid))) {
+      // It may still be on its way when collection goes on.
+      g_exclusion.enter(slot->launching, call.context, kLaunchPatience);
+    } else if (slot && !entry) {
+      if (slot->counted_by.load(std::memory_order_relaxed)) launch_leaves(*slot, cbid, call, false);
+      if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
+    }
+    return;
+  }
+  if (!slot) {
+    if (entry) count(g_region_overflow);
+    return;
+  }
+  const bool launch = is_kernel_launch(cbid);
+  if (entry) {
+    note_context(call.context);
+    const TaskKey key = g_task_key.load(std::memory_order_relaxed);
+    const uint64_t task = key ? key() : 0;
+    slot->nodes_created = 0;
+    if (launch)
+      slot->launches.store(slot->launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (!slot->ring.push({now_ns(), task, nullptr, call.correlationId, EventKind::kLaunch},
+                         slot->open_regions))
+      count(g_region_overflow);
+    if (slot->ring.pushed() >= slot->next_wake) {
+      slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
+      x_pool.wake();
+    }
+    const bool counted = launch && g_launch_gate.is_open() && !g_launch_gate.refuses_name(call.symbolName) &&
+                         launch_enters(*slot, cbid, call, task);
+    if (!counted && g_exclusion.is_armed() && (launch || is_graph_launch(cbid)))
+      g_exclusion.enter(slot->launching, call.context, kLaunchPatience);
+  } else {
+    if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
+    if (!launch) return;
+    if (slot->counted_by.load(std::memory_order_relaxed))
+      launch_leaves(*slot, cbid, call, slot->nodes_created != 0);
+    // The stream was being captured: the launch became a graph node and runs when the graph is launched. Or
+    // the driver refused it, and it never runs.
+    const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
+    if (slot->nodes_created != 0 || (result && *result != CUDA_SUCCESS))
+      slot->launches.store(slot->launches.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+}
+
+void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data) noexcept {
+  if (cbid == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
+    if (ThreadSlot* slot = this_thread_slot()) ++slot->nodes_created;
+  } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
+    count(g_module_unloads);
+    g_launch_gate.forget();
+  } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    note_context(data.context);
+  } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+    for (auto& c : x_contexts)
+      if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
+    ThreadSlot* slot = this_thread_slot();
+    if (!slot || slot->observing.exchange(true)) return;
+    if (LaunchObserver* observer = x_launch_observer.load()) observer->context_ends(data.context);
+    slot->observing.store(false, std::memory_order_release);
+  }
+}
+
+// `observing` is set before the observer is looked at and `observe` looks at it after taking the observer
+// away: one of the two sees the other.
+bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
+                             uint64_t task) noexcept {
+  LaunchObserver* observer = x_launch_observer.load();
+  if (LaunchObserver* earlier = slot.counted_by.load(std::memory_order_relaxed)) {
+    // The launch hung when its session ended, and nobody saw it leave. Of the running session it would be a
+    // launch inside another one: not ours to count.
+    if (earlier == observer) return false;
+    launch_leaves(slot, cbid, call, true);
+  }
+  if (slot.observing.load(std::memory_order_relaxed)) return false;  // CUPTI launches inside a call of ours
+  uint32_t path[OpenRegions::kMax];
+  const uint32_t depth = live_region_path(slot, task, path);
+  if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth})) return false;
+  slot.observing.store(true);
+  observer = x_launch_observer.load();
+  if (observer && observer->wants(call.symbolName) &&
+      observer->entered({call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, false})) {
+    slot.counted_by.store(observer);
+    return true;
+  }
+  slot.observing.store(false, std::memory_order_release);
+  return false;
+}
+
+void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
+                             bool captured) noexcept {
+  slot.counted_by.load()->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, captured});
+  slot.counted_by.store(nullptr);
+  slot.observing.store(false, std::memory_order_release);
+}
+
+bool Activity::observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept {
+  g_launch_gate.close();
+  const LaunchObserver* before = x_launch_observer.exchange(nullptr);
+  set_region_observer(nullptr);
+  // Whoever is inside an observer now leaves it soon; a launch that hangs must not hang us.
+  const bool left = wait_for_observers(std::chrono::seconds(2), before);
+  const bool wanted = regions || regions_as_such;
+  if (wanted) OpenRegions::forget_all();
+  set_region_mode(kRegionsWatched, wanted);
+  g_exclusion.arm(launches && launches->measures_alone());
+  x_observed.store(launches != nullptr);
+  set_region_observer(regions_as_such);
+  x_launch_observer.store(launches);
+  if (launches && launches->looks_at_launches()) g_launch_gate.open(launches->looks_at_regions());
+  return left;
+}
+
+bool Activity::is_inside(const LaunchObserver* observer) noexcept {
+  for (uint32_t i = 0; i < thread_slot_count(); ++i) {
+    const ThreadSlot& slot = thread_slot(i);
+    if (slot.state.load() == 1 && observer && slot.counted_by.load() == observer) return true;
+  }
+  return false;
+}
+
+}  // namespace cuptiprof

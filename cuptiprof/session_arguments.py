@@ -1,0 +1,135 @@
+"""What ``profile(...)`` was asked for, checked, and the native session made of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cuptiprof import _core
+from cuptiprof.activities import kinds_of
+from cuptiprof.devices import Device
+from cuptiprof.errors import BudgetError
+from cuptiprof.units import parse_bytes
+
+if TYPE_CHECKING:
+    from cuptiprof.counters.live import LiveCounters
+    from cuptiprof.devices import Device
+    from cuptiprof.filters import KernelFilter
+
+KEEP = ("latest", "first", "spill")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """``recorded`` is what run.json says of them; sizes are bytes, 0: the default."""
+
+    recorded: Mapping[str, Any]
+    kinds: list[int]
+    filter: KernelFilter | None
+    keep: str
+    budget: int
+    buffer_size: int
+    buffer_count: int
+    latency_timestamps: bool
+    profile_from_start: bool
+
+    def native_session(self, device: Device, counters: LiveCounters | None, attribution: str) -> Any:
+        """A ``_core.Session`` that has not started.
+
+        Raises:
+            BudgetError: the budget is too small for the buffers.
+        """
+        whole_run = self.filter is not None and self.filter.is_stateful  # selected after the run
+        return _core.Session(
+            api=device.library,
+            kinds=self.kinds,
+            keep=self.keep,
+            budget=self.budget,
+            buffer_size=self.buffer_size,
+            buffer_count=self.buffer_count,
+            latency_timestamps=self.latency_timestamps,
+            profiler_calls=not self.profile_from_start,
+            label=_caller(),
+            filter=self.filter.native if self.filter is not None and not whole_run else None,
+            counters=counters.plan.options(self.filter) if counters is not None else None,
+            attribution=attribution,
+        )
+
+
+def check_arguments(
+    *,
+    device: str | Device | None,
+    activities: Iterable[str] | None,
+    kernels: str | Iterable[str] | KernelFilter | None,
+    regions: str | Iterable[str] | None,
+    launch_skip: int,
+    launch_count: int | None,
+    keep: str,
+    budget: int | str,
+    buffer_size: int | str | None,
+    buffer_count: int | None,
+    latency_timestamps: bool,
+    profile_from_start: bool,
+) -> Arguments:
+    """See ``profile``.
+
+    Raises:
+        BudgetError: unknown keep, or sizes that cannot be read. FilterError: a bad pattern. CuptiprofError: an unknown activity.
+    """
+    if keep not in KEEP:
+        raise BudgetError(f"unknown keep={keep!r}", hint=f"one of: {', '.join(KEEP)}")
+    recorded: dict[str, Any] = {
+        "device": device.spec if isinstance(device, Device) else device,
+        "activities": list(activities) if activities is not None else None,
+        "kernels": str(kernels) if kernels is not None else None,
+        "regions": str(regions) if regions is not None else None,
+        "keep": keep,
+        "budget": budget,
+        "profile_from_start": profile_from_start,
+    }
+    kinds = kinds_of(recorded["activities"])
+    kernel_filter = _make_filter(kernels, regions, launch_skip, launch_count)
+    try:
+        budget_bytes = parse_bytes(budget, "budget")
+        buffer_bytes = parse_bytes(buffer_size, "buffer_size") if buffer_size is not None else 0
+    except ValueError as e:
+        raise BudgetError(str(e)) from None
+    return Arguments(
+        recorded=recorded,
+        kinds=kinds,
+        filter=kernel_filter,
+        keep=keep,
+        budget=budget_bytes,
+        buffer_size=buffer_bytes,
+        buffer_count=buffer_count or 0,
+        latency_timestamps=latency_timestamps,
+        profile_from_start=profile_from_start,
+    )
+
+
+def _make_filter(
+    kernels: str | Iterable[str] | KernelFilter | None,
+    regions: str | Iterable[str] | None,
+    skip: int,
+    count: int | None,
+) -> KernelFilter | None:
+    if kernels is None and regions is None and not skip and count is None:
+        return None
+    from cuptiprof.filters import KernelFilter
+
+    if isinstance(kernels, KernelFilter):
+        return kernels
+    return KernelFilter(kernels, regions=regions, skip=skip, count=count)
+
+
+def _caller() -> str:
+    """Who started the session: the innermost frame outside of this package."""
+    here = os.path.dirname(__file__)
+    for frame in reversed(traceback.extract_stack(limit=16)):
+        if not frame.filename.startswith(here):
+            return f"started at {os.path.basename(frame.filename)}:{frame.lineno} by thread {threading.current_thread().name}"
+    return f"started by thread {threading.current_thread().name}"
