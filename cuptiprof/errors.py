@@ -57,3 +57,7 @@ class ResultError(CuptiprofError):
 
 class MetricError(CuptiprofError, ValueError):
     """A metric that is unknown or that the chip lacks."""
+
+
+class BenchError(CuptiprofError):
+    """A function that cannot be measured as asked."""
