@@ -86,8 +86,8 @@ class ResultsWriter:
         line = row.to_dict()
         if row.measurement is not None:
             # What the run's own line says already is left out.
-            own = {k: v for k, v in row.measurement.environment.items() if self._environment.get(k) != v}
-            line["measurement"]["environment"] = own
+            own = line["measurement"]["environment"]
+            line["measurement"]["environment"] = {k: v for k, v in own.items() if self._environment.get(k) != v}
         self._line(line)
 
     def close(self) -> None:
