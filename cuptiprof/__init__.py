@@ -18,6 +18,7 @@ from cuptiprof.session import profile
 from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
+    from cuptiprof.bench.measure import bench as bench
     from cuptiprof.export.handler import tensorboard_trace_handler
     from cuptiprof.filters import KernelFilter, Launch
     from cuptiprof.result import Result
@@ -29,6 +30,7 @@ __all__ = [
     "Launch",
     "Result",
     "__version__",
+    "bench",
     "open",
     "profile",
     "region",
@@ -46,6 +48,10 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "bench":
+        import importlib
+
+        return importlib.import_module("cuptiprof.bench")  # a module that can be called
     if name in _LAZY:
         import importlib
 

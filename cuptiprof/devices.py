@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
 from cuptiprof.errors import DeviceError
 
 if TYPE_CHECKING:
+    from cuptiprof.sim.clocks import SimClocks
     from cuptiprof.sim.device import SimDevice
     from cuptiprof.sim.replay import TracePlayer
 
@@ -65,6 +68,7 @@ class SimulatedDevice(Device):
     simulated = True
 
     def __init__(self, chip: str = "H100", spec: str = "sim", *, virtual_clock: bool = False, devices: int = 1) -> None:
+        from cuptiprof.sim.clocks import SimClocks
         from cuptiprof.sim.device import SimDevice, library_path
 
         if chip not in CHIPS:
@@ -74,13 +78,35 @@ class SimulatedDevice(Device):
         self.sim: SimDevice = SimDevice()
         super().__init__(spec, _core.load_cupti(str(library_path()), "simulated device", True))
         self.sim.reset(chip=chip, virtual_clock=virtual_clock, devices=devices)
+        self.virtual_clock = virtual_clock
+        self.clocks: SimClocks = SimClocks(self.sim)
+        self._held = False
 
     def started(self) -> None:
+        if not self._held:
+            self._put_torch_on()
+
+    def stopping(self) -> None:
+        if not self._held:
+            self._take_torch_off()
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """PyTorch's operators run on the simulated device inside, in sessions and between them."""
+        self._put_torch_on()
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+            self._take_torch_off()
+
+    def _put_torch_on(self) -> None:
         from cuptiprof.sim.torch_hook import install
 
         install(self.sim, self.chip)
 
-    def stopping(self) -> None:
+    def _take_torch_off(self) -> None:
         from cuptiprof.sim.torch_hook import uninstall
 
         self.unmodelled = uninstall()
@@ -109,20 +135,26 @@ class ReplayDevice(SimulatedDevice):
         return {**Device.metadata(self), "not_replayed": dict(self.player.not_replayed)}
 
 
-def open_device(spec: str | None, *, speed: float = 0.0) -> Device:
+def open_device(spec: str | Device | None, *, speed: float = 0.0, virtual_clock: bool = False) -> Device:
     """The device that `spec` names: "cuda", "sim", "sim:CHIP" or "replay:FILE". None: the environment variable
-    CUPTIPROF_DEVICE, else "cuda".
+    CUPTIPROF_DEVICE, else "cuda". A :class:`Device` is taken as it is.
+
+    Args:
+        speed: of a replay; 0: as fast as possible.
+        virtual_clock: of a simulated device: time moves only with its work.
 
     Raises:
         DeviceError: there is no such device here.
         ResultError: the trace to replay cannot be read.
     """
+    if isinstance(spec, Device):
+        return spec
     chosen = spec or os.environ.get("CUPTIPROF_DEVICE") or "cuda"
     kind, _, rest = chosen.partition(":")
     if kind == "cuda" and not rest:
         return CudaDevice()
     if kind == "sim":
-        return SimulatedDevice(rest or "H100", chosen)
+        return SimulatedDevice(rest or "H100", chosen, virtual_clock=virtual_clock)
     if kind == "replay" and rest:
         return ReplayDevice(rest, speed)
     raise DeviceError(f"unknown device {chosen!r}", hint='one of: "cuda", "sim", "sim:A100", "replay:trace.json.gz"')

@@ -35,7 +35,7 @@ class profile:
 
     Args:
         device: "cuda", "sim" or "sim:CHIP" (a simulated GPU), "replay:FILE" (a recorded torch.profiler trace on it).
-            Default: the environment variable CUPTIPROF_DEVICE, else "cuda".
+            Default: the environment variable CUPTIPROF_DEVICE, else "cuda". A ``cuptiprof.devices.Device`` is taken as it is.
         activities: what to collect (see ``cuptiprof.activities.KINDS``); default: kernels, copies, sets, API calls,
             synchronisations.
         kernels: keep only kernels that match: a pattern (glob, or "regex:..."), a list of them, or a ``KernelFilter``.
@@ -74,7 +74,7 @@ class profile:
     def __init__(
         self,
         *,
-        device: str | None = None,
+        device: str | Device | None = None,
         activities: Iterable[str] | None = None,
         kernels: str | Iterable[str] | KernelFilter | None = None,
         regions: str | Iterable[str] | None = None,
@@ -104,7 +104,7 @@ class profile:
         if keep not in KEEP:
             raise BudgetError(f"unknown keep={keep!r}", hint=f"one of: {', '.join(KEEP)}")
         self._arguments: dict[str, Any] = {
-            "device": device,
+            "device": device.spec if isinstance(device, Device) else device,
             "activities": list(activities) if activities is not None else None,
             "kernels": str(kernels) if kernels is not None else None,
             "regions": str(regions) if regions is not None else None,

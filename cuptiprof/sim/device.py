@@ -184,6 +184,8 @@ def _library() -> ctypes.CDLL:
     lib.cuptisim_now.restype = ctypes.c_uint64
     lib.cuptisim_advance.argtypes = [ctypes.c_uint64]
     lib.cuptisim_set_thread.argtypes = [ctypes.c_uint32]
+    lib.cuptisim_event_time.argtypes = [ctypes.c_uint32]
+    lib.cuptisim_event_time.restype = ctypes.c_uint64
     number = ctypes.c_uint64
     lib.cuptisim_inject.argtypes = [ctypes.c_int, ctypes.c_char_p, number, number, number]
     lib.cuptisim_get_truth.argtypes = [ctypes.POINTER(_Truth)]
@@ -306,6 +308,10 @@ class SimDevice:
     def advance(self, at: int) -> None:
         """Virtual clock: move to this time if it is later."""
         self._lib.cuptisim_advance(at)
+
+    def event_time(self, event: int) -> int:
+        """When the GPU passed (or will pass) an event that was recorded, ns; 0: it never was."""
+        return int(self._lib.cuptisim_event_time(event))
 
     def set_thread(self, tid: int) -> None:
         """Thread ID that the calling thread reports; 0: its own."""

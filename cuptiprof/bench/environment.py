@@ -1,0 +1,63 @@
+"""What a measurement depends on: chip, driver, versions, commit."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from cuptiprof.bench.gpu import Gpu
+from cuptiprof.version import __version__
+
+SECONDS = 2  # for git to answer
+
+
+def environment(gpu: Gpu) -> dict[str, Any]:
+    """Plain values by name: "chip", "simulated", "cupti_version", "driver_version", "cuptiprof_version", "python_version",
+    "torch_version" and "triton_version" (where they are in use), "host", "cpu", "commit" and "changed" (of the checkout the
+    program runs in; empty if there is none), "time" (Unix, s)."""
+    device = gpu.device.metadata()
+    return {
+        "chip": gpu.chip,
+        "simulated": bool(device["simulated"]),
+        "cupti_version": device["cupti_version"],
+        "driver_version": device["driver_version"],
+        "cuptiprof_version": __version__,
+        "python_version": platform.python_version(),
+        **{
+            f"{m}_version": str(getattr(sys.modules[m], "__version__", ""))
+            for m in ("torch", "triton")
+            if m in sys.modules
+        },
+        "host": platform.node(),
+        "cpu": _cpu(),
+        **_commit(os.getcwd()),
+        "time": int(time.time()),
+    }
+
+
+@functools.cache
+def _cpu() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")), "")
+
+
+@functools.cache
+def _commit(folder: str) -> dict[str, Any]:
+    def git(*arguments: str) -> str:
+        try:
+            done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    commit = git("rev-parse", "HEAD")
+    return {"commit": commit, "changed": bool(commit and git("status", "--porcelain", "--untracked-files=no"))}

@@ -1,0 +1,249 @@
+"""``cuptiprof.bench``: warm up, take samples in blocks until a rule is content, then read counters."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cuptiprof.bench.clocks import ClockLog
+from cuptiprof.bench.counters import Demand, read_counters
+from cuptiprof.bench.environment import environment
+from cuptiprof.bench.gpu import Gpu, open_gpu
+from cuptiprof.bench.measurement import Interval, Measurement, Scalar
+from cuptiprof.bench.peaks import check_dtype
+from cuptiprof.bench.roofline import make_roofline
+from cuptiprof.bench.series import Series, gap_note, kernel_times, spans_of, values_of
+from cuptiprof.bench.statistics import median_interval
+from cuptiprof.bench.stopping import Rule, TimeLimit, default_rule
+from cuptiprof.bench.strategies import Call, Strategy, make_strategy
+from cuptiprof.bench.warmup import Warmup, look_at, nothing_launched, warm_up
+from cuptiprof.devices import Device
+from cuptiprof.errors import BenchError
+
+FIRST_BLOCK = 10
+GROWTH = 1.5
+"""Each block makes the samples half as many again, so that a session's start is soon a small part."""
+BLOCK_SECONDS = 0.5
+"""No block is longer: clocks are read between blocks, and only whole blocks are discarded for them."""
+BLOCK_SAMPLES = 2000
+LOSSES = 3
+"""So many blocks in a row without a usable sample end the measurement."""
+
+Function = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to measure; the arguments of :func:`bench`, checked."""
+
+    strategy: Strategy
+    cold: bool
+    rule: Rule
+    max_seconds: float
+    warmup_seconds: float
+    demand: Demand
+
+    @staticmethod
+    def make(
+        strategy: str | Strategy,
+        l2: str,
+        stop: Rule | None,
+        max_seconds: float,
+        warmup_seconds: float,
+        demand: Demand,
+    ) -> Options:
+        """Raises BenchError for what does not fit together."""
+        chosen = make_strategy(strategy)
+        if l2 not in ("warm", "cold"):
+            raise BenchError(f"unknown l2={l2!r}", hint='"warm" or "cold"')
+        if l2 == "cold" and not chosen.can_be_cold:
+            raise BenchError(
+                f'l2="cold" says nothing of strategy {chosen.name!r}',
+                hint="host time does not depend on the GPU's caches",
+            )
+        for name, value in (("max_seconds", max_seconds), ("warmup_seconds", warmup_seconds)):
+            if not (isinstance(value, (int, float)) and 0 < value < math.inf):
+                raise BenchError(f"{name}={value!r} is not a positive number of seconds")
+        return Options(chosen, l2 == "cold", stop or default_rule(), max_seconds, warmup_seconds, demand)
+
+
+def bench(
+    function: Function,
+    *,
+    name: str = "",
+    params: Mapping[str, Scalar] | None = None,
+    strategy: str | Strategy = "kernel",
+    metrics: str | Iterable[str] = (),
+    flops: float | str | None = None,
+    bytes: float | str | None = None,
+    dtype: str = "",
+    l2: str = "warm",
+    setup: Function | None = None,
+    stop: Rule | None = None,
+    max_seconds: float = 3.0,
+    warmup_seconds: float = 1.0,
+    device: str | Device | None = None,
+) -> Measurement:
+    """Measure a function that gives the GPU work, until its median is known well enough.
+
+    Args:
+        function: called without arguments, again and again; its result is dropped.
+        name: in reports; default: the function's own.
+        params: in reports: at which point of a sweep this is.
+        strategy: "kernel" (the GPU's own times, from activity records), "event" (CUDA events around the call), "graph" (replays of
+            the call captured into a CUDA graph), "cpu" (host time to launch), "wall" (until the GPU has finished); or an object of
+            ``cuptiprof.bench`` (``Kernel(span=True)``).
+        metrics: counters to read after timing, over one call (nvprof's names, perfworks names, presets).
+        flops, bytes: operations and DRAM bytes of one call by your count, or "measured": by the GPU's counters.
+        dtype: element type of the function's operations ("bfloat16", "float32", ...): which compute roof it lies under.
+        l2: "warm": calls follow each other; "cold": before each sample as much is written as drives its data out of the L2.
+        setup: called before each sample outside of the time, for functions that change their input.
+        stop: when to stop; default: :func:`cuptiprof.bench.default_rule`.
+        max_seconds: stop then at the latest, with what there is.
+        warmup_seconds: warm up for so long at most after the first call.
+        device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here.
+
+    Raises:
+        BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, or the arguments clash.
+        DeviceError, CuptiError, SessionError, MetricError: as ``cuptiprof.profile`` on start.
+        Exception: whatever the function raises, as it is.
+    """
+    demand = Demand.make(metrics, flops, bytes, dtype)
+    options = Options.make(strategy, l2, stop, max_seconds, warmup_seconds, demand)
+    call = make_call(name, function, setup, 0)
+    check_dtype(dtype)
+    with open_gpu(device) as gpu:
+        demand.check(gpu)
+        return measure(gpu, [call], options, dict(params or {}))[0]
+
+
+def make_call(name: str, function: Function, setup: Function | None, index: int) -> Call:
+    """Raises BenchError when `function` is none."""
+    if not callable(function):
+        raise BenchError(
+            f"bench() measures a function, not {type(function).__name__}", hint="pass `lambda: f(x)`, not `f(x)`"
+        )
+    if setup is not None and not callable(setup):
+        raise BenchError(f"setup= is a function, not {type(setup).__name__}")
+    shown = name or getattr(function, "__name__", "") or type(function).__name__
+    return Call(shown, function, setup, label=f"cuptiprof.bench:{index}")
+
+
+@dataclass
+class _State:
+    """One call on its way through the phases."""
+
+    series: Series
+    warmup: Warmup
+    notes: list[str]
+    stopped_by: str = ""
+    cost: dict[str, float] = field(default_factory=dict)
+
+
+def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[str, Scalar]) -> list[Measurement]:
+    """Warm up each call, then take samples of all in turn until the rule is content with each.
+
+    Raises:
+        BenchError: see :func:`bench`.
+    """
+    states = [_prepare(gpu, call, options) for call in calls]
+    began = time.monotonic()
+    clocks = _sample(gpu, states, options)
+    measuring = time.monotonic() - began
+    spoilt = clocks.verdicts()
+    others = gpu.clocks.others()
+    out = []
+    for state in states:
+        state.cost["measuring"] = measuring / len(states)
+        samples = state.series.accepted(spoilt)
+        began = time.monotonic()
+        counters = read_counters(gpu, state.series.call, options.demand, options.cold)
+        state.cost["counters"] = time.monotonic() - began
+        notes = [*state.notes, *clocks.notes(), *gap_note(samples), *counters.notes]
+        if state.series.differs():
+            notes.append("its calls do not all launch the same kernels")
+        if others:
+            notes.append(f"other programs use this GPU: process {', '.join(map(str, others[:5]))}")
+        values = values_of(samples)
+        interval = median_interval(values)
+        out.append(
+            Measurement(
+                name=state.series.call.name,
+                params=params,
+                strategy=options.strategy.name,
+                l2="cold" if options.cold else "warm",
+                samples=values,
+                times=(values_of(samples) * 0 + [s.at for s in samples] - samples[0].at) / 1e9,
+                span=spans_of(samples),
+                batch=state.series.call.batch,
+                interval=Interval(interval.median, interval.low, interval.high, interval.confidence),
+                stopped_by=state.stopped_by,
+                discarded=state.series.discarded(spoilt),
+                warmup_calls=state.warmup.calls,
+                first_call_ns=state.warmup.first_ns,
+                kernels=kernel_times(samples),
+                counters=counters.values,
+                roofline=make_roofline(gpu, options.demand, counters, interval.median),
+                notes=tuple(notes),
+                cost=state.cost,
+                environment={**environment(gpu), "clocks": clocks.summary()},
+            )
+        )
+    return out
+
+
+def _prepare(gpu: Gpu, call: Call, options: Options) -> _State:
+    began = time.monotonic()
+    warmup = warm_up(gpu, call, options.warmup_seconds)
+    notes = [*warmup.notes, *look_at(gpu, call, options.strategy)]
+    options.strategy.prepare(gpu, call, warmup.call_ns, options.cold)
+    return _State(Series(call), warmup, notes, cost={"warmup": time.monotonic() - began})
+
+
+def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
+    """Blocks of samples until the rule is content with every call, or time is up."""
+    log = ClockLog(gpu.clocks)
+    calls = [s.series.call for s in states]
+    limit = TimeLimit(options.max_seconds)
+    began = time.monotonic()
+    count, empty = FIRST_BLOCK, 0
+    while True:
+        block_began = time.monotonic()
+        before = gpu.clocks.read()
+        taken = options.strategy.rounds(gpu, calls, count, options.cold)
+        log.blocks.append((before, gpu.clocks.read()))
+        for state, block in zip(states, taken, strict=True):
+            state.series.add(block)
+        spoilt = log.verdicts()
+        elapsed = time.monotonic() - began
+        usable = [values_of(s.series.accepted(spoilt)) for s in states]
+        empty = 0 if all(map(len, usable)) else empty + 1
+        if empty >= LOSSES or (empty and elapsed > options.max_seconds):
+            raise _nothing_usable(states, spoilt)
+        if not empty:
+            for state, values in zip(states, usable, strict=True):
+                # A call that is known well enough goes on as the others need it: they are measured in turn.
+                stop = options.rule(values, elapsed) or limit(values, elapsed)
+                state.stopped_by = stop.reason if stop else ""
+            if all(s.stopped_by for s in states):
+                return log
+        took = max(time.monotonic() - block_began, 1e-6)
+        fits = int(count * min(BLOCK_SECONDS, max(options.max_seconds - elapsed, 0.0)) / took)
+        have = min(s.series.taken for s in states)
+        count = max(1, min(math.ceil(have * (GROWTH - 1)), fits, BLOCK_SAMPLES))
+
+
+def _nothing_usable(states: list[_State], spoilt: list[str]) -> BenchError:
+    for state in states:
+        discarded = state.series.discarded(spoilt)
+        if len(discarded) < state.series.taken:
+            continue
+        why = max({d.reason for d in discarded}, key=[d.reason for d in discarded].count)
+        name = state.series.call.name
+        hint = "cool the GPU or lock its clocks (nvidia-smi -lgc), then measure again"
+        if "lost" in why:
+            hint = 'strategy="event" needs no records; `cuptiprof doctor` says more'
+        return BenchError(f"none of the {len(discarded)} samples of {name!r} can be used: {why}", hint=hint)
+    return nothing_launched(states[0].series.call.name, 0)

@@ -1,0 +1,66 @@
+"""Where a function lies under the roofs of its chip.
+
+Williams, Waterman, Patterson, Roofline: an insightful visual performance model, CACM 52 (2009): a function of intensity I
+(operations a DRAM byte) reaches at most min(peak operations/s, I * peak bytes/s).
+"""
+
+from __future__ import annotations
+
+import math
+
+from cuptiprof.bench.counters import BYTES_METRIC, Demand, Read
+from cuptiprof.bench.gpu import Gpu
+from cuptiprof.bench.measurement import Roofline
+from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
+
+_DURATION = "gpu__time_duration.sum"  # ns
+
+
+def make_roofline(gpu: Gpu, demand: Demand, read: Read, ns: float) -> Roofline | None:
+    """The position of a call that takes `ns`; None where neither operations nor bytes are known.
+
+    Given amounts are set against the chip's data (see :mod:`cuptiprof.bench.peaks`), measured operations against the peak of the
+    pipe that is used most, at the clocks of the run.
+    """
+    flops, peak_flops, pipe = demand.flops or math.nan, math.nan, demand.dtype
+    if demand.measure_flops:
+        flops, peak_flops, pipe = _measured(read)
+    elif demand.flops and demand.dtype:
+        peak_flops = peak_flop_rate(gpu, demand.dtype)
+    amount = read.value(BYTES_METRIC) if demand.measure_bytes else demand.bytes or math.nan
+    if math.isnan(flops) and math.isnan(amount):
+        return None
+    peak_bytes = peak_byte_rate(gpu)
+    flop_rate, byte_rate = flops / ns * 1e9, amount / ns * 1e9
+    of_compute, of_memory = flop_rate / peak_flops, byte_rate / peak_bytes
+    shares = {"compute": of_compute, "memory": of_memory}
+    known = {k: v for k, v in shares.items() if not math.isnan(v)}
+    bound = max(known, key=lambda k: known[k]) if known else ""
+    return Roofline(
+        flops=flops,
+        bytes=amount,
+        flop_rate=flop_rate,
+        byte_rate=byte_rate,
+        peak_flop_rate=peak_flops,
+        peak_byte_rate=peak_bytes,
+        intensity=flops / amount,
+        bound=bound,
+        share=known.get(bound, math.nan),
+        source=f"operations {'measured' if demand.measure_flops else 'given'}, bytes "
+        f"{'measured' if demand.measure_bytes else 'given'}" + (f", {pipe}" if pipe else ""),
+    )
+
+
+def _measured(read: Read) -> tuple[float, float, str]:
+    """(operations of a call, peak of the pipe that is nearest to its peak, that pipe's name) from the preset "roofline"."""
+    seconds = read.value(_DURATION) / 1e9
+    total, best, peak, pipe = 0.0, -1.0, math.nan, ""
+    for c in read.all:
+        name = c.name.removeprefix("roofline_").removesuffix("_achieved")
+        if not c.name.endswith("_achieved") or not c.unit.startswith(("flop", "op")) or math.isnan(c.value):
+            continue
+        roof = read.value(f"roofline_{name}_peak")
+        total += c.value * seconds
+        if roof > 0 and c.value / roof > best:
+            best, peak, pipe = c.value / roof, roof, name
+    return (total or math.nan), peak, pipe

@@ -1,0 +1,27 @@
+"""Ways of measuring a call. Each is an object; its name is what ``strategy=`` takes."""
+
+from __future__ import annotations
+
+from cuptiprof.bench.strategies.base import Call, Sample, Strategy
+from cuptiprof.bench.strategies.event import Event, Graph
+from cuptiprof.bench.strategies.host import Cpu, Wall
+from cuptiprof.bench.strategies.kernel import Kernel
+from cuptiprof.errors import BenchError
+
+STRATEGIES: dict[str, type[Strategy]] = {"kernel": Kernel, "event": Event, "graph": Graph, "cpu": Cpu, "wall": Wall}
+
+
+def make_strategy(given: str | Strategy) -> Strategy:
+    """A strategy by its name, or the object itself.
+
+    Raises:
+        BenchError: unknown.
+    """
+    if isinstance(given, Strategy):
+        return given
+    if given not in STRATEGIES:
+        raise BenchError(f"unknown strategy {given!r}", hint=f"one of: {', '.join(STRATEGIES)}")
+    return STRATEGIES[given]()
+
+
+__all__ = ["STRATEGIES", "Call", "Cpu", "Event", "Graph", "Kernel", "Sample", "Strategy", "Wall", "make_strategy"]

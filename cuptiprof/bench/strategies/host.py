@@ -1,0 +1,66 @@
+"""Time on the host: until the call returns, or until the GPU has finished too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from cuptiprof.bench.gpu import Gpu
+from cuptiprof.bench.strategies.base import Call, Sample, Strategy, before_sample, orders, repeated
+
+SHORTEST_NS = 20_000
+"""Two readings of the clock take some 50 ns: shorter calls are repeated between them until this is filled."""
+MOST_CALLS = 1000
+MOST_LAUNCHING_CALLS = 50
+"""of a call that gives the GPU work: with about a thousand launches in flight the next one waits"""
+
+
+class Cpu(Strategy):
+    """Host time until the call returns, with an idle GPU before it: what launching costs."""
+
+    name: ClassVar[str] = "cpu"
+    needs_gpu_work: ClassVar[bool] = False
+    can_be_cold: ClassVar[bool] = False
+
+    def prepare(self, gpu: Gpu, call: Call, estimate_ns: float, cold: bool) -> None:
+        if call.setup is not None:
+            return
+        most = MOST_LAUNCHING_CALLS if call.launches else MOST_CALLS
+        call.batch = max(1, min(most, round(SHORTEST_NS / max(estimate_ns, 1.0))))
+
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
+        return on_host(gpu, calls, count, cold, waits=False)
+
+
+class Wall(Strategy):
+    """Host time until the GPU has finished what the call gave it: what a caller who waits sees."""
+
+    name: ClassVar[str] = "wall"
+    needs_gpu_work: ClassVar[bool] = False
+
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
+        return on_host(gpu, calls, count, cold, waits=True)
+
+
+def on_host(gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, *, waits: bool) -> list[list[Sample]]:
+    """Samples by the host's clock. Nothing but the call (and the wait) stands between its readings."""
+    runs = [c.function if c.batch == 1 else repeated(c.function, c.batch) for c in calls]
+    out: list[list[Sample]] = [[] for _ in calls]
+    now, synchronize = gpu.now, gpu.synchronize
+    for order in orders(len(calls), count):
+        for i in order:
+            before_sample(gpu, calls[i], cold)
+            synchronize()
+            run = runs[i]
+            if waits:
+                start = now()
+                run()
+                synchronize()
+                end = now()
+            else:
+                start = now()
+                run()
+                end = now()
+            out[i].append(Sample((end - start) / calls[i].batch, start))
+    synchronize()
+    return out
