@@ -18,6 +18,7 @@ from cuptiprof.session import profile
 from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
+    from cuptiprof.bench.benchmark import benchmark
     from cuptiprof.bench.measure import bench as bench
     from cuptiprof.export.handler import tensorboard_trace_handler
     from cuptiprof.filters import KernelFilter, Launch
@@ -31,6 +32,7 @@ __all__ = [
     "Result",
     "__version__",
     "bench",
+    "benchmark",
     "open",
     "profile",
     "region",
@@ -42,6 +44,7 @@ _LAZY = {
     "KernelFilter": ("cuptiprof.filters", "KernelFilter"),
     "Launch": ("cuptiprof.filters", "Launch"),
     "Result": ("cuptiprof.result", "Result"),
+    "benchmark": ("cuptiprof.bench.benchmark", "benchmark"),
     "open": ("cuptiprof.runs", "open_run"),
     "tensorboard_trace_handler": ("cuptiprof.export.handler", "tensorboard_trace_handler"),
 }

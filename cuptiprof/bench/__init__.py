@@ -10,11 +10,14 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from cuptiprof.bench.benchmark import Benchmark, Case, benchmark
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
 from cuptiprof.bench.strategies import Cpu, Event, Graph, Kernel, Strategy, Wall
 
 __all__ = [
+    "Benchmark",
+    "Case",
     "CounterValue",
     "Cpu",
     "Discard",
@@ -28,6 +31,7 @@ __all__ = [
     "Strategy",
     "Wall",
     "bench",
+    "benchmark",
 ]
 
 

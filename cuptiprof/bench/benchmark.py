@@ -203,7 +203,9 @@ def benchmark(
     Raises:
         BenchError: parameters that clash: unknown to the function, lacking, twice, without values.
     """
-    given = dict(zip(OPTIONS, (strategy, metrics, flops, bytes, dtype, l2, stop, max_seconds, warmup_seconds), strict=True))
+    given = dict(
+        zip(OPTIONS, (strategy, metrics, flops, bytes, dtype, l2, stop, max_seconds, warmup_seconds), strict=True)
+    )
     if metrics is not None and not isinstance(metrics, str):
         given["metrics"] = tuple(metrics)
 

@@ -17,7 +17,7 @@ Params = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
 
 MAX_POINTS = 100_000  # a product of more is a slip, and would fill the memory before the first measurement
 MAX_LABEL = 200
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+", re.IGNORECASE)
+ADDRESS = re.compile(r" at 0x[0-9a-f]+", re.IGNORECASE)  # in the repr() of objects that have no own
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def label(value: Any) -> Scalar:
     else:
         name = getattr(value, "__name__", None)
         text = name if isinstance(name, str) else str(value)
-        if _ADDRESS.search(text):
+        if ADDRESS.search(text):
             raise BenchError(
                 f"a parameter's value of type {type(value).__name__} has no name that lasts: {text[:MAX_LABEL]}",
                 hint="sweep over names, and look the object up in the function",
@@ -115,7 +115,9 @@ def _product(params: Mapping[str, Iterable[Any]]) -> tuple[Point, ...]:
             raise BenchError(f"params[{name!r}] has no values")
         axes.append(list(axis.values()))
     if (count := math.prod(map(len, axes))) > MAX_POINTS:
-        raise BenchError(f"{count:,} points", hint=f"at most {MAX_POINTS:,}; a list of dicts names the ones that matter")
+        raise BenchError(
+            f"{count:,} points", hint=f"at most {MAX_POINTS:,}; a list of dicts names the ones that matter"
+        )
     return tuple(
         Point({n: v for n, v, _ in cell}, {n: shown for n, _, shown in cell}) for cell in itertools.product(*axes)
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cuptiprof.bench.measurement import Measurement, Scalar
-from cuptiprof.bench.points import params_key
+from cuptiprof.bench.points import ADDRESS, params_key
 from cuptiprof.errors import ResultError
 
 MAX_TEXT = 2000
@@ -114,8 +114,8 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    own = type(value).__repr__ is not object.__repr__
-    return repr(value)[:MAX_TEXT] if own else type(value).__qualname__
+    text = repr(value)[:MAX_TEXT]
+    return type(value).__qualname__ if ADDRESS.search(text) else text
 
 
 def same_arguments(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -45,7 +45,9 @@ class Results:
 class ResultsWriter:
     """Appends to a results file; each line is on disk when ``add`` returns. Use as a context manager."""
 
-    def __init__(self, path: Path_, environment: Mapping[str, Any], *, resume: bool = False, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: Path_, environment: Mapping[str, Any], *, resume: bool = False, overwrite: bool = False
+    ) -> None:
         """Create `path`, or go on with it, and write the line of this run.
 
         Raises:
@@ -69,7 +71,15 @@ class ResultsWriter:
                 self._drop_partial_line()
         except OSError as e:
             raise ResultError(f"cannot write {self.path}: {e.strerror}") from None
-        self._line({"kind": "run", "format": FORMAT, "program": PROGRAM, "version": __version__, "environment": self._environment})
+        self._line(
+            {
+                "kind": "run",
+                "format": FORMAT,
+                "program": PROGRAM,
+                "version": __version__,
+                "environment": self._environment,
+            }
+        )
 
     def __enter__(self) -> ResultsWriter:
         return self
