@@ -20,6 +20,7 @@ from cuptiprof.bench.correlation import Array, correlation_time, finite_samples
 CONFIDENCE = 0.95
 # A tick that holds more of the samples than this says nothing of where in it the times lie.
 COARSE = 1 / 3
+TICK_VALUES = 5
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def sign_rank(n: int, confidence: float) -> tuple[float, float]:
     """
     # P(B <= j) of B ~ Binomial(n, 1/2), from the middle down: far below it the terms are 0.
     middle = n // 2
-    steps = np.arange(middle, max(0, middle - int(6 * math.sqrt(n)) - 8), -1, np.float64)
+    steps = np.arange(middle, max(0, middle - int(6 * math.sqrt(n)) - 8), -1, dtype=np.float64)
     start = math.exp(math.lgamma(n + 1) - math.lgamma(middle + 1) - math.lgamma(n - middle + 1) - n * math.log(2))
     pmf = start * np.concatenate(([1.0], np.cumprod(steps / (n - steps + 1))))
     cdf = np.cumsum(pmf[::-1])  # cdf[i]: up to j = middle - len(steps) + i
@@ -76,13 +77,14 @@ def sign_rank(n: int, confidence: float) -> tuple[float, float]:
 def timer_tick(samples: npt.ArrayLike) -> float:
     """Resolution of the timer that made the samples, in their unit; 0 when they show none.
 
-    The smallest step between two values, when values repeat and all the others are multiples of it.
+    The smallest step between two values, if all the others are multiples of it. Told only from five values or more that
+    occur twice or more, none of them in more than half of the samples: one outlier of a constant series is no timer.
 
     Raises:
         ValueError: no samples, or samples that are not finite.
     """
     values, counts = np.unique(finite_samples(samples), return_counts=True)
-    if values.size < 2 or counts.max() == 1:
+    if (counts > 1).sum() < TICK_VALUES or 2 * counts.max() > counts.sum():
         return 0.0
     step = float(np.diff(values).min())
     multiples = (values - values[0]) / step
