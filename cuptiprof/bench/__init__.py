@@ -1,1 +1,45 @@
-"""The benchmark harness: times and counters of a function that one can trust."""
+"""The benchmark harness: times and counters of a function that one can trust.
+
+``cuptiprof.bench(function)`` measures one function. The module itself is that function: what else it has (strategies, stopping rules)
+is imported from it, ``from cuptiprof.bench import Event``.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from cuptiprof.bench.benchmark import Benchmark, Case, benchmark
+from cuptiprof.bench.measure import bench
+from cuptiprof.bench.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
+from cuptiprof.bench.strategies import Cpu, Event, Graph, Kernel, Strategy, Wall
+
+__all__ = [
+    "Benchmark",
+    "Case",
+    "CounterValue",
+    "Cpu",
+    "Discard",
+    "Event",
+    "Graph",
+    "Interval",
+    "Kernel",
+    "KernelTime",
+    "Measurement",
+    "Roofline",
+    "Strategy",
+    "Wall",
+    "bench",
+    "benchmark",
+]
+
+
+class _Bench(ModuleType):
+    """A module that can be called, so that ``cuptiprof.bench`` is the function in whatever order things are imported."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Measurement:
+        return bench(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Bench
