@@ -14,6 +14,7 @@ from cuptiprof.errors import ResultError
 
 MAX_TEXT = 2000
 MAX_PARAMS = 100
+MAX_NUMBER = 1e300
 FAILURES = ("error", "out of memory", "timeout")
 
 
@@ -149,6 +150,8 @@ def _params(value: Any) -> dict[str, Scalar]:
     for name, v in params.items():
         if not isinstance(v, (str, int, float, bool, type(None))) or (isinstance(v, str) and len(v) > MAX_TEXT):
             raise ResultError(f"parameter {name[:40]!r} is no short scalar")
+        if isinstance(v, (int, float)) and not -MAX_NUMBER <= v <= MAX_NUMBER:  # 1e400 is read as infinity
+            raise ResultError(f"parameter {name[:40]!r} is out of range")
     return dict(params)
 
 

@@ -50,42 +50,42 @@ class ResultsWriter:
     ) -> None:
         """Create `path`, or go on with it, and write the line of this run.
 
+        Args:
+            environment: see :func:`cuptiprof.bench.environment.environment`.
+
         Raises:
             ResultError: it exists and is neither to be gone on with nor replaced, is not a results file, is being written by
                 another program, or cannot be written.
         """
         self.path = Path(path)
         self.notes: tuple[str, ...] = ()
-        self._environment = dict(environment)
-        exists = os.path.lexists(self.path) and (not self.path.is_file() or self.path.stat().st_size > 0)
-        if exists:
+        if os.path.lexists(self.path) and (not self.path.is_file() or self.path.stat().st_size > 0):
             if not (resume or overwrite):
                 raise ResultError(f"{self.path} exists", hint="--resume goes on with it; -f replaces it")
             self.notes = read_results(self.path).notes  # refuses what is not ours
         try:
             self._file: IO[bytes] = open(self.path, "ab")  # noqa: SIM115  closed by close()
             self._lock()
-            if overwrite and not resume:
-                self._file.truncate(0)
-            else:
-                self._drop_partial_line()
+            self._file.truncate(0 if overwrite else self._end_of_last_line())
         except OSError as e:
             raise ResultError(f"cannot write {self.path}: {e.strerror}") from None
-        self._line(
-            {
-                "kind": "run",
-                "format": FORMAT,
-                "program": PROGRAM,
-                "version": __version__,
-                "environment": self._environment,
-            }
-        )
+        self.begin_run(environment)
 
     def __enter__(self) -> ResultsWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def begin_run(self, environment: Mapping[str, Any]) -> None:
+        """Write what the points from here on have in common.
+
+        Raises:
+            ResultError: the disk is full or gone.
+        """
+        self._environment = dict(environment)
+        head = {"kind": "run", "format": FORMAT, "program": PROGRAM, "version": __version__}
+        self._line({**head, "environment": self._environment})
 
     def add(self, row: Row) -> None:
         """Append a row.
@@ -110,21 +110,18 @@ class ResultsWriter:
             self._file.close()
             raise ResultError(f"{self.path} is being written by another program") from None
 
-    def _drop_partial_line(self) -> None:
-        """What a killed program left behind its last full line."""
+    def _end_of_last_line(self) -> int:
+        """What a killed program left behind it is to be dropped."""
         with open(self.path, "rb") as f:
-            end = f.seek(0, os.SEEK_END)
-            keep = end
+            keep = f.seek(0, os.SEEK_END)
             while keep > 0:
                 start = max(0, keep - 65_536)
                 f.seek(start)
                 at = f.read(keep - start).rfind(b"\n")
                 if at >= 0:
-                    keep = start + at + 1
-                    break
+                    return start + at + 1
                 keep = start
-        if keep < end:
-            self._file.truncate(keep)
+        return 0
 
     def _line(self, line: Mapping[str, Any]) -> None:
         data = json.dumps(line, allow_nan=False, default=str).encode() + b"\n"
