@@ -242,7 +242,7 @@ def _check(a: argparse.Namespace) -> None:
     measuring = ("device", "metrics", "strategy", "l2", "time", "json", "resume")
     if stored:
         wrong.append((len(a.target) > 1, f"{stored[0]}: results are shown one file at a time; --baseline compares two"))
-        wrong += [(bool(getattr(a, o)), f"--{o}: {stored[0]} is read, not measured") for o in measuring]
+        wrong += [(bool(getattr(a, o)), f"{stored[0]} is read, not measured: --{o} does not fit") for o in measuring]
     for is_wrong, message in wrong:
         if is_wrong:
             a.parser.error(message)
