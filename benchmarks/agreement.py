@@ -1,7 +1,7 @@
 """Our numbers beside those of torch.profiler and ncu, per kernel and metric: python -m benchmarks.agreement
 
-On a GPU: the same step under each tool in turn; times within 1 %, counts and rates within 2 %, instruction and flop counts
-equal. Without one: recorded torch.profiler traces are played through the collector on the stand-in and every kernel must come
+On a GPU: the same step, and the probes of ``cuptiprof verify``, under each tool in turn; times within 1 %, counts and rates
+within 2 %, instruction and flop counts equal. Without one: recorded torch.profiler traces are played through the collector on the stand-in and every kernel must come
 out as it was recorded. Exit 1 where two disagree.
 """
 
@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from benchmarks import agreement_probes
 from benchmarks.agreement_compare import Kernel, Row, compare_each, compare_kernels, compare_metrics, read_ncu
 from benchmarks.common import arguments, finish
 
@@ -113,14 +115,29 @@ def with_torch_profiler() -> list[Row]:
     return compare_kernels("torch.profiler", ours, theirs)
 
 
-def with_ncu(program: str) -> list[Row]:
-    """One step, every kernel, METRICS; caches and clocks as they are under both."""
+def run_ncu(
+    program: str, metrics: Sequence[str], wrapped: Sequence[str], *more: str
+) -> list[tuple[str, dict[str, float]]]:
+    """(kernel name, {metric: value}) of each launch of `wrapped`, a module and its arguments; caches and clocks left as they are.
+
+    Raises:
+        ValueError: ncu failed or printed no table. OSError, subprocess.TimeoutExpired: it could not be run, or hung.
+    """
+    command = [program, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--cache-control", "none"]  # fmt: skip
+    command += [*more, "--metrics", ",".join(metrics), sys.executable, "-m", *wrapped]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", timeout=NCU_TIMEOUT_S)
+    if done.returncode != 0:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise ValueError(f"ncu ended with {done.returncode}: {said[-300:]}")
+    return read_ncu(done.stdout, metrics)
+
+
+def step_under_ncu(program: str) -> list[Row]:
+    """One step of PyTorch, every kernel, METRICS."""
     import cuptiprof
     from benchmarks.agreement_work import make_step
 
-    command = [program, "--csv", "--page", "raw", "--print-units", "base", "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "none", "--metrics", ",".join(METRICS), sys.executable, "-m", "benchmarks.agreement_work"]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=NCU_TIMEOUT_S)
-    theirs = read_ncu(done.stdout, METRICS)
+    theirs = run_ncu(program, METRICS, ["benchmarks.agreement_work"], "--profile-from-start", "off")
     _, step = make_step()
     for _ in range(3):
         step()
@@ -129,13 +146,26 @@ def with_ncu(program: str) -> list[Row]:
     return compare_metrics(metric_values(prof.result()), theirs)
 
 
+def probes_under_ncu(program: str, device: str = "cuda", names: Sequence[str] | None = None) -> list[Row]:
+    """The counted probes, each counter on the launches of the probes that state it; `names`: only these probes."""
+    from cuptiprof import verify
+
+    machine = verify.open_machine(device)
+    work = agreement_probes.counted_work(machine, names)
+    ours = agreement_probes.count_ours(machine, work)
+    wrapped = ["benchmarks.agreement_probes", *(w.probe for w in work)]
+    theirs = run_ncu(program, agreement_probes.all_counters(work), wrapped, "--kernel-name", agreement_probes.NCU_KERNELS)  # fmt: skip
+    return agreement_probes.compare_probes(work, ours, theirs)
+
+
 def metric_values(result: Any) -> list[tuple[str, dict[str, float]]]:
     """(kernel name, {metric: value}) of each launch that was counted, in order."""
     values: dict[int, dict[str, float]] = {}
     m = result.metrics
     for at, name, value in zip(m["range"], m["metric"], m["value"], strict=True):
-        values.setdefault(int(at), {})[name] = float(value)
-    return [(name, values[int(i)]) for i, name in zip(result.metric_ranges["id"], result.metric_ranges["name"], strict=True)]  # fmt: skip
+        if math.isfinite(value):
+            values.setdefault(int(at), {})[name] = float(value)
+    return [(name, values.get(int(i), {})) for i, name in zip(result.metric_ranges["id"], result.metric_ranges["name"], strict=True)]  # fmt: skip
 
 
 def measure(device: str) -> dict[str, Any]:
@@ -146,11 +176,13 @@ def measure(device: str) -> dict[str, Any]:
         parts["torch.profiler"] = with_torch_profiler
         ncu = shutil.which("ncu")
         if ncu:
-            parts["ncu"] = lambda: with_ncu(ncu)
+            parts["ncu, probes"] = lambda: probes_under_ncu(ncu)
+            parts["ncu, step"] = lambda: step_under_ncu(ncu)
         else:
-            missing["ncu"] = "ncu is not installed"
+            missing |= dict.fromkeys(("ncu, probes", "ncu, step"), "ncu is not installed")
     else:
-        missing |= {"torch.profiler": "needs a GPU; its recorded traces are compared instead", "ncu": "needs a GPU"}
+        missing["torch.profiler"] = "needs a GPU; its recorded traces are compared instead"
+        missing |= dict.fromkeys(("ncu, probes", "ncu, step"), "needs a GPU")
     rows: list[Row] = []
     for name, part in parts.items():
         try:

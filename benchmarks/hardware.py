@@ -1,9 +1,11 @@
-"""Everything that wants a GPU, in one command: python -m benchmarks.hardware --out DIR
+"""Everything that wants a GPU, in one command: python -m benchmarks.hardware --out DIR [--wheels DIR] [--only PART ...]
 
-The doctor, verify, the questions about counters (benchmarks.probes), what counters and tracing cost beside the peers, agreement with
-torch.profiler and ncu, fixtures for tests without a GPU, the gpu tests, planning and the transformer example; writes
-DIR/report.json and at most seven files beside it. Each part is a process with a time limit: one that fails, hangs or finds no time left is reported and the rest goes on. Under
-eight minutes in all. Without a GPU it says so and runs on the stand-in, marked simulated.
+The doctor, verify, the questions (benchmarks.probes), overhead beside the peers, agreement with torch.profiler and ncu, a soak,
+what counters cost, fixtures for tests without a GPU, the gpu tests, other releases of CUPTI, planning and the transformer
+example. Writes DIR/report.json and at most seven files beside it, none over 16 MB; DIR can be put into
+benchmarks/results/hardware/ as it is, under the name that is printed. Each part is a process with a time limit: one that
+fails, hangs or finds no time left is reported and the rest goes on. Under eight minutes in all. Without a GPU it says so and runs on the
+stand-in, marked simulated.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import arguments, machine
-from benchmarks.gpu_work import STAND_IN, gpu_name
+from benchmarks.gpu_work import STAND_IN
+from benchmarks.identity import FIELDS, folder_name
 from cuptiprof.locate import driver_present
 
 ROOT = Path(__file__).resolve().parents[1]
 TOTAL_S = 460
+FILES, FILE_BYTES = 8, 16_000_000
+PRINTED = ("doctor", "verify", "soak", "cupti_versions", "planning")
+"""Parts whose JSON is part of the report; the others' is a file."""
 
 
 @dataclass(frozen=True)
@@ -89,37 +95,78 @@ def probe_answers(output: str, out: Path) -> list[Any]:
     return answers
 
 
-def parts_of(device: str, out: Path) -> list[Part]:
+def parts_of(device: str, out: Path, wheels: Path | None) -> list[Part]:
     """What is run, the most wanted first."""
     tests = ["tests/gpu"] if device == "cuda" else ["tests/sim"]
-    example = [
-        "run",
-        "--device",
-        device,
-        "-f",
-        "-o",
-        str(out / "example.json.gz"),
-        "examples/train_transformer.py",
-        "--steps",
-        "5",
-    ]
+    example = ["examples/train_transformer.py", "--steps", "5"]
+    trace = str(out / "example.json.gz")
     files = {name: out / f"{name}.json" for name in ("counters", "overhead", "agreement")}
 
     def benchmark(name: str, *more: str) -> list[str]:
         return ["-m", f"benchmarks.{name}", "--device", device, *more, "--out", str(files[name])]
 
-    return [
-        Part("doctor", ["-m", "cuptiprof", "doctor", "--json", "--device", device], 40),
+    parts = [
+        Part("doctor", ["-m", "cuptiprof", "doctor", "--json", "--device", device], 30),
         Part("verify", ["-m", "cuptiprof", "verify", "--format", "json", "--device", device], 60),
-        Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "110"], 130),
-        Part("counters", benchmark("counters", "--seconds", "45"), 80, files["counters"]),
-        Part("overhead", benchmark("overhead", "--quick", "--limit", "60"), 120, files["overhead"]),
-        Part("fixtures", ["-m", "benchmarks.hardware", "--fixtures", device, "--out", str(out)], 50),
-        Part("tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "60", *tests], 150),
+        Part("native", ["-m", "benchmarks.overhead.native"], 60),  # built here, so that no other part waits for it
+        Part("overhead", benchmark("overhead", "--quick", "--limit", "40"), 90, files["overhead"]),
         Part("agreement", benchmark("agreement"), 80, files["agreement"]),
-        Part("planning", ["-m", "benchmarks.planning", "--rounds", "7"], 60),
-        Part("example", ["-m", "cuptiprof", *example], 60),
+        Part("soak", ["-m", "benchmarks.soak", "--device", device, "--seconds", "50"], 70),
+        Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "110"], 120),
+        Part("tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "60", *tests], 120),
+        Part("fixtures", ["-m", "benchmarks.hardware", "--fixtures", device, "--out", str(out)], 40),
+        Part("counters", benchmark("counters", "--seconds", "30"), 60, files["counters"]),
     ]
+    if wheels is not None:
+        chosen = ["--wheels", str(wheels), "--device", "cuda" if device == "cuda" else "none"]
+        parts.append(Part("cupti_versions", ["-m", "benchmarks.cupti_versions", *chosen], 60))
+    return [
+        *parts,
+        Part("planning", ["-m", "benchmarks.planning", "--rounds", "7"], 40),
+        Part("example", ["-m", "cuptiprof", "run", "--device", device, "-f", "-o", trace, *example], 40),
+    ]
+
+
+def where_measured(device: str, log: Path, until: float) -> dict[str, Any]:
+    """Chip, driver and CUPTI version, asked in another process: a crash there must not cost the run."""
+    line, output = run_part(Part("identity", ["-m", "benchmarks.identity", "--device", device], 40), log, until)
+    found = parse_json(output) if line["ok"] else None
+    return found if isinstance(found, dict) else dict.fromkeys(FIELDS, None)
+
+
+def impersonal(text: str) -> str:
+    """Without the folders of whoever ran it: results are committed."""
+    for folder, name in (
+        (str(ROOT), "."),
+        (sys.prefix, "PYTHON"),
+        (tempfile.gettempdir(), "TMP"),
+        (str(Path.home()), "~"),
+    ):
+        if len(folder) > 1:
+            text = text.replace(folder, name)
+    return text
+
+
+def stamp(file: Path, where: dict[str, Any]) -> None:
+    """Say in a part's file where it was measured; a file that is no JSON object stays as it is."""
+    try:
+        data = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return
+    if isinstance(data, dict):
+        data["machine"] = {**data.get("machine", {}), **where}
+        file.write_text(impersonal(json.dumps(data, indent=1)) + "\n")
+
+
+def keep_small(out: Path) -> list[str]:
+    """Remove what is over the limits, the largest first; what was removed, in words."""
+    said = []
+    files = sorted((f for f in out.iterdir() if f.is_file()), key=lambda f: f.stat().st_size)
+    while files and (len(files) > FILES or files[-1].stat().st_size > FILE_BYTES):
+        largest = files.pop()
+        said.append(f"{largest.name} left out: {largest.stat().st_size} bytes, {len(files) + 1} files")
+        largest.unlink()
+    return said
 
 
 def record_fixtures(device: str, out: Path) -> None:
@@ -134,46 +181,57 @@ def record_fixtures(device: str, out: Path) -> None:
 def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--fixtures", choices=("cuda", "sim"), help="only record fixtures into DIR (a part of the run)")
+    parser.add_argument("--wheels", type=Path, help="wheels of other CUPTI releases (see benchmarks.cupti_versions)")
+    parser.add_argument(
+        "--only", nargs="+", metavar="PART", help="only these parts, such as those that found no time left"
+    )
     options = parser.parse_args()
     out = (options.out or Path("out/hardware")).resolve()
     out.mkdir(parents=True, exist_ok=True)
     if options.fixtures:
         record_fixtures(options.fixtures, out)
         return 0
+    device = "cuda" if driver_present() else "sim"
+    parts = parts_of(device, out, options.wheels and options.wheels.resolve())
+    names = [p.name for p in parts]
+    for name in options.only or ():
+        if name not in names:
+            parser.error(f"no part {name!r}; there are {', '.join(names)}")
+    return run_all(out, device, [p for p in parts if not options.only or p.name in options.only])
+
+
+def run_all(out: Path, device: str, parts: list[Part]) -> int:
+    """All these parts; 0 when each did what it should."""
     log = out / "log.txt"
     log.write_text("")
-    device = "cuda" if driver_present() else "sim"
     if device == "sim":
         print("No NVIDIA driver here: running on the simulated device. Nothing below is a measurement of hardware.")
     until = time.monotonic() + TOTAL_S
-    report: dict[str, Any] = {"machine": machine() | {"gpu": device}, "simulated": device == "sim", "parts": []}
+    where = where_measured(device, log, until)
+    report: dict[str, Any] = {"benchmark": "hardware", "device": device, "simulated": device == "sim", "machine": machine() | where, "parts": []}  # fmt: skip
     if device == "sim":
         report["note"] = STAND_IN
-    for part in parts_of(device, out):
+    for part in parts:
         line, output = run_part(part, log, until)
         report["parts"].append(line)
-        if part.name in ("doctor", "verify", "planning"):
+        if part.name in PRINTED:
             report[part.name] = parse_json(output)
         elif part.name == "probes":
             report["probes"] = probe_answers(output, out)
         elif part.json_file is not None and part.json_file.is_file():
+            stamp(part.json_file, where)
             report[part.name] = {"file": part.json_file.name}
         # Written after each part: what was learnt is kept even if this process is ended.
-        (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
-        print(
-            f"{'ok    ' if line['ok'] else 'FAILED'} {part.name:12} {line['seconds']:6.1f} s  {line['tail'][-1:]}",
-            flush=True,
-        )
-    if device == "cuda":
-        try:
-            report["machine"]["gpu"] = gpu_name(device)
-        except (ImportError, RuntimeError) as e:
-            report["machine"]["gpu"] = f"cuda ({e})"
-        (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+        (out / "report.json").write_text(impersonal(json.dumps(report, indent=1)) + "\n")
+        verdict = "ok    " if line["ok"] else "FAILED"
+        print(f"{verdict} {part.name:14} {line['seconds']:6.1f} s  {line['tail'][-1:]}", flush=True)
     for answer in report.get("probes", []):
         if "error" in answer:
             print(f"probe {answer['probe']}: {answer['error']}")
-    print(f"written: {out / 'report.json'}")
+    log.write_text(impersonal(log.read_text()))
+    for said in keep_small(out):
+        print(said)
+    print(f"written: {out}; to keep it: benchmarks/results/hardware/{folder_name(report['machine'])}/")
     return 0 if all(p["ok"] for p in report["parts"]) else 1
 
 

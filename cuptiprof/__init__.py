@@ -19,6 +19,7 @@ from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
     from cuptiprof.bench.benchmark import benchmark
+    from cuptiprof.bench.compare import compare
     from cuptiprof.bench.measure import bench as bench
     from cuptiprof.export.handler import tensorboard_trace_handler
     from cuptiprof.filters import KernelFilter, Launch
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "bench",
     "benchmark",
+    "compare",
     "open",
     "profile",
     "region",
@@ -45,6 +47,7 @@ _LAZY = {
     "Launch": ("cuptiprof.filters", "Launch"),
     "Result": ("cuptiprof.result", "Result"),
     "benchmark": ("cuptiprof.bench.benchmark", "benchmark"),
+    "compare": ("cuptiprof.bench.compare", "compare"),
     "open": ("cuptiprof.runs", "open_run"),
     "tensorboard_trace_handler": ("cuptiprof.export.handler", "tensorboard_trace_handler"),
 }

@@ -6,10 +6,8 @@ time against "imported", time to the result, memory, and residue (step time afte
 
 from __future__ import annotations
 
-import tempfile
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from benchmarks.common import arguments, finish
@@ -53,7 +51,7 @@ def measure(device: str, rounds: int, phase_s: float, limit_s: float, only: list
     """Everything; the dict that is written as JSON. `only`: workloads to run, by name."""
     began = time.monotonic()
     with ExitStack() as stack:
-        library = native.build(Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))))
+        library = native.build()
         elsewhere = None
         conditions: list[Condition] = []
         if device == "cuda":

@@ -7,12 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = "overhead_native"
 BUILD_TIMEOUT_S = 240
+BUILD_FOLDER = ROOT / "build" / "benchmarks"  # kept, so that the second program that wants it waits for nothing
+BUFFER_BYTES = 256 << 10  # as cuptiprof's default
 
 
-def build(folder: Path) -> Path | str:
+def build(folder: Path = BUILD_FOLDER) -> Path | str:
     """The library, built in `folder`; where it cannot be, why not."""
     configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DCUPTIPROF_PYTHON=OFF", "-DCUPTIPROF_BENCHMARKS=ON", f"-DPython_EXECUTABLE={sys.executable}"]  # fmt: skip
     for command in (configure, ["cmake", "--build", str(folder), "--target", TARGET]):
@@ -28,21 +33,26 @@ def build(folder: Path) -> Path | str:
 class BareCollector:
     """Requests activity buffers and throws them away: the floor. One at a time in a process."""
 
-    def __init__(self, library: Path, libcupti: str, kind: int) -> None:
+    def __init__(self, library: Path, libcupti: str, kind: int, buffer_bytes: int = BUFFER_BYTES) -> None:
         self._lib = ctypes.CDLL(str(library))
+        self._lib.bare_start.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_uint64]
         self._libcupti = libcupti.encode()
         self._kind = kind
+        self._buffer_bytes = buffer_bytes
+        self.requested = 0
+        """how often CUPTI asked for a buffer, after ``stop``"""
 
     def start(self) -> None:
         """Raises OSError with CUPTI's result code."""
-        if (rc := self._lib.bare_start(self._libcupti, self._kind)) != 0:
+        if (rc := self._lib.bare_start(self._libcupti, self._kind, self._buffer_bytes)) != 0:
             raise OSError(f"bare collector: CUPTI result {rc}")
 
     def stop(self) -> int:
         """Bytes of records that came. Raises OSError with CUPTI's result code."""
-        got = ctypes.c_uint64()
-        if (rc := self._lib.bare_stop(self._kind, ctypes.byref(got))) != 0:
+        got, requested = ctypes.c_uint64(), ctypes.c_uint64()
+        if (rc := self._lib.bare_stop(self._kind, ctypes.byref(got), ctypes.byref(requested))) != 0:
             raise OSError(f"bare collector: CUPTI result {rc}")
+        self.requested = requested.value
         return got.value
 
 
@@ -56,6 +66,12 @@ class EmptyKernel:
     def launch(self, count: int) -> None:
         self._check(self._lib.launch_loop(count))
 
+    def launch_timed(self, count: int) -> npt.NDArray[np.uint32]:
+        """Time of each launch call, ns. Shape (count,)."""
+        ns = np.empty(count, np.uint32)
+        self._check(self._lib.launch_timed(count, ns.ctypes.data_as(ctypes.c_void_p)))
+        return ns
+
     def synchronize(self) -> None:
         self._check(self._lib.launch_synchronize())
 
@@ -63,3 +79,9 @@ class EmptyKernel:
     def _check(rc: int) -> None:
         if rc != 0:
             raise OSError("no CUDA driver" if rc == -1 else f"CUDA driver: CUresult {rc}")
+
+
+if __name__ == "__main__":
+    made = build()
+    print(made.name if isinstance(made, Path) else made)
+    sys.exit(0 if isinstance(made, Path) else 1)

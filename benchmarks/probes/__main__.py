@@ -17,16 +17,24 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.gpu_work import Work, make_work
-from benchmarks.probes import beside, clocks, ranges, sampling
+from benchmarks.probes import beside, capabilities, clocks, peers, ranges, sampling, tracing
 
 Probe = Callable[[Work], dict[str, Any]]
-PROBES: dict[str, Probe] = {p.__name__: p for m in (beside, ranges, sampling, clocks) for p in m.PROBES}
+PROBES: dict[str, Probe] = {
+    p.__name__: p for m in (capabilities, beside, ranges, peers, tracing, sampling, clocks) for p in m.PROBES
+}
 PROBE_SECONDS = 25
 
 
 def question(probe: Probe) -> str:
     """The first paragraph of its documentation."""
     return " ".join((inspect.getdoc(probe) or "").partition("\n\n")[0].split())
+
+
+def assumed(probe: Probe) -> str:
+    """What the code takes for granted: the paragraph that begins with "Assumed:"; "" where there is none."""
+    paragraphs = (" ".join(p.split()) for p in (inspect.getdoc(probe) or "").split("\n\n"))
+    return next((p.removeprefix("Assumed: ") for p in paragraphs if p.startswith("Assumed: ")), "")
 
 
 def plain(value: Any) -> Any:

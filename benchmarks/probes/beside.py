@@ -1,4 +1,4 @@
-"""Counters beside activity tracing, other threads and torch.profiler; the device's own word; an image to keep."""
+"""Counters beside activity tracing and other threads; the device's own word; an image to keep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 import cuptiprof
 from benchmarks.gpu_work import Work
 from benchmarks.probes.raw import INST, ONE_PASS, TWO_PASSES, CuptiFailed, Ranges, RawApi
-from cuptiprof.errors import CuptiprofError
 
 SEVERAL = [*TWO_PASSES, "l1tex__t_sector_hit_rate.pct", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]
 LAUNCHES = 20
@@ -68,7 +67,10 @@ def _records(work: Work, **keywords: Any) -> dict[str, Any]:
 
 
 def records_of_counted_launches(work: Work) -> dict[str, Any]:
-    """Counters and activity tracing together: have counted launches kernel records, how many per replay, are times inflated?"""
+    """Counters and activity tracing together: have counted launches kernel records, how many per replay, are times inflated?
+
+    Assumed: one record a launch, and the time of a replayed kernel is that of one execution.
+    """
     cases: dict[str, dict[str, Any]] = {
         "tracing": {},
         "direct": {"metrics": ONE_PASS, "strategy": "replay"},
@@ -84,7 +86,10 @@ def records_of_counted_launches(work: Work) -> dict[str, Any]:
 
 
 def two_threads(work: Work) -> dict[str, Any]:
-    """Two threads launch counted kernels at once: is each counted or reported busy, with the values of one thread?"""
+    """Two threads launch counted kernels at once: is each counted or reported busy, with the values of one thread?
+
+    Assumed: they take turns or are reported busy.
+    """
     with cuptiprof.profile(device=work.device, metrics=[INST], strategy="replay") as prof:
         work.small(1)
         work.other(1)
@@ -107,42 +112,6 @@ def two_threads(work: Work) -> dict[str, Any]:
         "threads": len(set(result.metric_ranges["thread"].tolist())),
         "differing_from_one_thread": {n: sum(v != alone.get(n) for v in vs) for n, vs in values.items()},
     }
-
-
-def torch_profiler_beside(work: Work) -> dict[str, Any]:
-    """torch.profiler active beside us: who is refused, and what does each of the two get?"""
-    if work.device != "cuda":
-        return {"not applicable": "torch.profiler cannot trace the stand-in"}
-    import torch
-
-    def theirs() -> Any:
-        return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
-
-    def ours() -> Any:
-        return cuptiprof.profile(metrics=ONE_PASS, strategy="replay")
-
-    out: dict[str, Any] = {}
-    for order in ("theirs outside", "ours outside"):
-        got: dict[str, Any] = {}
-        prof, peer = ours(), theirs()
-        try:
-            first, second = (peer, prof) if order == "theirs outside" else (prof, peer)
-            with first, second:
-                work.small(10)
-                work.synchronize()
-        except CuptiprofError as e:
-            got["ours refused"] = f"{type(e).__name__}: {e}"
-        except RuntimeError as e:
-            got["theirs refused"] = str(e)
-        try:
-            result = prof.result()
-            got |= {"ours_counted": len(result.metric_ranges), "ours_kernels": len(result.kernels)}
-            got["ours_events"] = result.metadata["counters"]["events"]
-        except CuptiprofError as e:
-            got["ours_result"] = str(e)
-        got["theirs_kernels"] = sum(e.count for e in peer.key_averages() if getattr(e, "device_time", 0) > 0)
-        out[order] = got
-    return out
 
 
 def counter_image(work: Work) -> dict[str, Any]:
@@ -170,7 +139,10 @@ def counter_image(work: Work) -> dict[str, Any]:
 
 
 def cuda_graph_launches(work: Work) -> dict[str, Any]:
-    """Is a graph launch inside a kernel-replay session counted, refused or harmful?"""
+    """Is a graph launch inside a kernel-replay session counted, refused or harmful?
+
+    Assumed: its kernels run once and are not counted.
+    """
     if work.device != "cuda":
         return {"not applicable": "what the stand-in does is in its tests"}
     import torch
@@ -209,7 +181,6 @@ PROBES = [
     device_supported,
     records_of_counted_launches,
     two_threads,
-    torch_profiler_beside,
     counter_image,
     cuda_graph_launches,
 ]

@@ -42,11 +42,14 @@ def _spin_mhz() -> float:
     torch.cuda._sleep(SPIN_CYCLES)
     end.record()
     end.synchronize()
-    return SPIN_CYCLES / begin.elapsed_time(end) / 1e3
+    return float(SPIN_CYCLES / begin.elapsed_time(end) / 1e3)
 
 
 def locked_clocks(work: Work) -> dict[str, Any]:
-    """SM clock by NVML and by a spinning kernel: before, with ranges enabled, started, stopped, disabled; with samples."""
+    """SM clock by NVML and by a spinning kernel: before, with ranges enabled, started, stopped, disabled; with samples.
+
+    Assumed: CUPTI may lock them; the result says so.
+    """
     if work.device != "cuda":
         return {"not applicable": "the stand-in has no clocks to lock"}
     nvml = _Nvml()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
+import time
+from ctypes import c_uint8
 from typing import Any
 
 from benchmarks.gpu_work import Work
@@ -14,12 +17,16 @@ from benchmarks.probes.raw import (
     USER,
     USER_REPLAY,
     CuptiFailed,
+    Host,
     LaunchHook,
     Ranges,
     RawApi,
+    text_array,
 )
 
 LAUNCHES = 6
+STEPS = 30
+OTHER = ["sm__warps_active.avg.pct_of_peak_sustained_active"]
 
 
 def _restarted(work: Work, *, user: bool, inside: bool, decode_each: bool) -> dict[str, Any]:
@@ -75,37 +82,58 @@ def _restarted(work: Work, *, user: bool, inside: bool, decode_each: bool) -> di
 
 
 def replay_restarted_outside(work: Work) -> dict[str, Any]:
-    """Kernel replay, Start and Stop outside callbacks, decoded after every launch: do ranges accumulate?"""
+    """Kernel replay, Start and Stop outside callbacks, decoded after every launch: do ranges accumulate?
+
+    Assumed: yes, one more range each time.
+    """
     return _restarted(work, user=False, inside=False, decode_each=True)
 
 
 def replay_restarted_in_callbacks(work: Work) -> dict[str, Any]:
-    """Kernel replay, Start and Stop inside launch callbacks without SetConfig between, decoded after every launch."""
+    """Kernel replay, Start and Stop inside launch callbacks without SetConfig between, decoded after every launch.
+
+    Assumed: it works, and ranges accumulate.
+    """
     return _restarted(work, user=False, inside=True, decode_each=True)
 
 
 def replay_decoded_once(work: Work) -> dict[str, Any]:
-    """Kernel replay, Start and Stop inside launch callbacks, decoded once at the end: is anything lost?"""
+    """Kernel replay, Start and Stop inside launch callbacks, decoded once at the end: is anything lost?
+
+    Assumed: no.
+    """
     return _restarted(work, user=False, inside=True, decode_each=False)
 
 
 def user_range_restarted_outside(work: Work) -> dict[str, Any]:
-    """User range and user replay: does the n-th Start after a Stop work, and do ranges accumulate?"""
+    """User range and user replay: does the n-th Start after a Stop work, and do ranges accumulate?
+
+    Assumed: yes.
+    """
     return _restarted(work, user=True, inside=False, decode_each=False)
 
 
 def user_range_restarted_in_callbacks(work: Work) -> dict[str, Any]:
-    """The same with Start, Push, Pop and Stop inside launch callbacks: what direct counting of selected launches does."""
+    """User range and user replay with Start, Push, Pop and Stop inside launch callbacks: what direct counting of selected launches does.
+
+    Assumed: it works.
+    """
     return _restarted(work, user=True, inside=True, decode_each=False)
 
 
 def user_range_decoded_each(work: Work) -> dict[str, Any]:
-    """The same, decoded after every launch."""
+    """User range and user replay inside launch callbacks, decoded after every launch.
+
+    Assumed: it works.
+    """
     return _restarted(work, user=True, inside=True, decode_each=True)
 
 
 def user_range_kept_started(work: Work) -> dict[str, Any]:
-    """Started once, Push and Pop inside launch callbacks: what direct counting of every launch does."""
+    """User ranges started once, Push and Pop inside launch callbacks: what direct counting of every launch does.
+
+    Assumed: it works.
+    """
     api = RawApi(work.device)
     ranges = Ranges(api, ONE_PASS, mode=USER, replay=USER_REPLAY, chip=api.chip)
     ranges.start()
@@ -126,7 +154,10 @@ def user_range_kept_started(work: Work) -> dict[str, Any]:
 
 
 def user_range_without_synchronising(work: Work) -> dict[str, Any]:
-    """Is an asynchronous kernel inside a user range that is popped before anybody waits for it?"""
+    """Is an asynchronous kernel inside a user range that is popped before anybody waits for it?
+
+    Assumed: yes.
+    """
     api = RawApi(work.device)
     ranges = Ranges(api, ONE_PASS, mode=USER, replay=USER_REPLAY, chip=api.chip)
     ranges.start()
@@ -147,7 +178,10 @@ def user_range_without_synchronising(work: Work) -> dict[str, Any]:
 
 
 def nested_user_ranges(work: Work) -> dict[str, Any]:
-    """Two levels of user ranges: are both levels had in one run, or one level a pass; what are the names?"""
+    """Two levels of user ranges: are both levels had in one run, or one level a pass; what are the names?
+
+    Assumed: a level at a time.
+    """
     api = RawApi(work.device)
     ranges = Ranges(api, ONE_PASS, mode=USER, replay=USER_REPLAY, levels=2, chip=api.chip)
     stops = []
@@ -169,7 +203,75 @@ def nested_user_ranges(work: Work) -> dict[str, Any]:
     return {"stops (pass, level, all submitted)": stops, "inst_executed": values}
 
 
+def config_image_between_steps(work: Work) -> dict[str, Any]:
+    """What does it cost to change the config image between steps, beside starting with the same one?
+
+    Assumed: well below a millisecond, so that "iterate" may change passes every step.
+    """
+    api = RawApi(work.device)
+    ranges = Ranges(api, ONE_PASS, mode=USER, replay=USER_REPLAY, chip=api.chip)
+    host = Host(api, api.chip)
+    host.add(OTHER)
+    # Each set has its own image of counter data too, as in a session.
+    configs = [_settings(ranges.config, ranges.data), _settings(host.image(), _counter_data(ranges, OTHER))]
+    plain = [_step_us(work) for _ in range(STEPS)]
+    same = [_counted_step_us(ranges, work, configs[0]) for _ in range(STEPS)]
+    changed = [_counted_step_us(ranges, work, configs[i % 2]) for i in range(STEPS)]
+    ranges.disable()
+    medians = {"same image": _medians(same), "other image each step": _medians(changed)}
+    return {
+        "steps": STEPS,
+        "image_bytes": [c["config_size"] for c in configs],
+        "step_us": round(statistics.median(plain), 1),
+        **medians,
+        "set_config_of_step": round(medians["other image each step"]["set_config_us"] / statistics.median(plain), 4),
+    }
+
+
+def _step_us(work: Work) -> float:
+    start = time.perf_counter_ns()
+    work.step()
+    return (time.perf_counter_ns() - start) / 1e3
+
+
+def _settings(config: Any, data: Any) -> dict[str, Any]:
+    return {"config": config, "config_size": len(config), "image": data, "image_size": len(data)}
+
+
+def _counter_data(ranges: Ranges, metrics: list[str]) -> Any:
+    size = ranges.do(
+        "GetCounterDataSize", names=text_array(metrics), count=len(metrics), max_ranges=64, tree_nodes=64
+    ).size
+    data = (c_uint8 * size)()
+    ranges.do("CounterDataImageInitialize", size=size, image=data)
+    return data
+
+
+def _counted_step_us(ranges: Ranges, work: Work, config: dict[str, Any]) -> tuple[float, float, float, float]:
+    """us of SetConfig, Start with PushRange, the step, and PopRange with Stop."""
+    clock = time.perf_counter_ns
+    t0 = clock()
+    ranges.set_config(**config)
+    t1 = clock()
+    ranges.start()
+    ranges.push("step")
+    t2 = clock()
+    work.step()
+    t3 = clock()
+    ranges.pop()
+    ranges.stop()
+    return tuple(d / 1e3 for d in (t1 - t0, t2 - t1, t3 - t2, clock() - t3))  # type: ignore[return-value]
+
+
+def _medians(steps: list[tuple[float, float, float, float]]) -> dict[str, float]:
+    names = ("set_config_us", "start_us", "step_us", "stop_us")
+    return {
+        name: round(statistics.median(column), 1) for name, column in zip(names, zip(*steps, strict=True), strict=True)
+    }
+
+
 PROBES = [
+    config_image_between_steps,
     replay_restarted_outside,
     replay_restarted_in_callbacks,
     replay_decoded_once,

@@ -16,11 +16,11 @@ from cuptiprof.locate import find_cupti
 from cuptiprof.sim.device import SimDevice, library_path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "sim"))
-from counter_abi import CounterApi, CuptiFailed
+from counter_abi import CounterApi, CuptiFailed, text_array
 from counter_objects import AUTO, KERNEL_REPLAY, SAMPLING, USER, USER_REPLAY, Host, Sampler
 from counter_objects import Ranges as _Ranges
 
-__all__ = ["AUTO", "KERNEL_REPLAY", "SAMPLING", "USER", "USER_REPLAY", "CuptiFailed", "Host", "LaunchHook", "Ranges", "RawApi", "Sampler"]  # fmt: skip
+__all__ = ["AUTO", "KERNEL_REPLAY", "SAMPLING", "USER", "USER_REPLAY", "CuptiFailed", "Host", "LaunchHook", "Ranges", "RawApi", "Sampler", "text_array"]  # fmt: skip
 
 INST = "sm__inst_executed.sum"
 ONE_PASS = [INST, "sm__cycles_active.avg", "dram__bytes_read.sum"]

@@ -39,7 +39,10 @@ def _edges(samples: np.ndarray, values: np.ndarray, starts: np.ndarray) -> tuple
 
 
 def clock_against_records(work: Work) -> dict[str, Any]:
-    """Offset and drift between the timestamps of samples and those of kernel records, over two seconds."""
+    """Offset and drift between the timestamps of samples and those of kernel records, over two seconds.
+
+    Assumed: both are on the same clock, with no offset.
+    """
     with cuptiprof.profile(
         device=work.device, activities=["kernel"], metrics=[ACTIVE], strategy="sample", sampling_interval=INTERVAL_NS
     ) as prof:
@@ -80,7 +83,10 @@ def clock_against_records(work: Work) -> dict[str, Any]:
 
 
 def raw_timestamps(work: Work) -> dict[str, Any]:
-    """Samples' own timestamps against cuptiGetTimestamp around them: which clock is it, and is a sample's end its time?"""
+    """Samples' own timestamps against cuptiGetTimestamp around them: which clock is it, and is a sample's end its time?
+
+    Assumed: it is CUPTI's clock.
+    """
     api = RawApi(work.device)
     sampler = Sampler(api, [ACTIVE], chip=api.chip, interval=100_000, samples=4000, capacity=4000)
     before = api.timestamp()
@@ -113,7 +119,10 @@ def raw_timestamps(work: Work) -> dict[str, Any]:
 
 
 def beside_ranges(work: Work) -> dict[str, Any]:
-    """PM sampling while ranges are profiled, and the other way round: which call refuses, with what?"""
+    """PM sampling while ranges are profiled, and the other way round: which call refuses, with what?
+
+    Assumed: both work at once; the stand-in allows it.
+    """
     api = RawApi(work.device)
     out: dict[str, Any] = {}
 
@@ -158,7 +167,10 @@ def beside_ranges(work: Work) -> dict[str, Any]:
 
 
 def shortest_interval(work: Work) -> dict[str, Any]:
-    """The interval that the chip gives for one asked for, and what is lost at it."""
+    """The interval that the chip gives for one asked for, and what is lost at it.
+
+    Assumed: it gives those asked for.
+    """
     out: dict[str, Any] = {}
     for asked in (1_000, 5_000, 10_000, 20_000, 100_000, 1_000_000):
         try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 # nvml.h, nvmlClocksEventReason*: what holds the clocks down against the program's will.
@@ -18,7 +19,10 @@ POWER_CAP = 0x04
 """nvmlClocksEventReasonSwPowerCap: the usual state of a GPU under a large matrix product, so not a fault of the run."""
 
 CHANGE = 0.03
-"""Relative change of the SM clock that spoils a block: several steps of 15 MHz, which the GPU takes all the time."""
+"""Relative change of the SM clock that spoils samples: several steps of 15 MHz, which the GPU takes all the time."""
+
+STRETCH_NS = 20_000_000
+"""The clocks are read at least so often. A reading takes NVML some 50 us, and the GPU has to be waited for."""
 
 
 @dataclass(frozen=True)
@@ -107,38 +111,55 @@ def nvml_clocks(pci_bus_id: str) -> ClockReader:
         return NoClocks(f"NVML: {e}")
 
 
-@dataclass
 class ClockLog:
-    """Readings around each block of samples, and what they spoil."""
+    """Readings while samples are taken, and which samples they spoil."""
 
-    reader: ClockReader
-    blocks: list[tuple[ClockState | None, ClockState | None]] = field(default_factory=list)
+    def __init__(self, reader: ClockReader, now: Callable[[], int], synchronize: Callable[[], None]) -> None:
+        self._reader, self._now, self._synchronize = reader, now, synchronize
+        self._times: list[int] = []
+        self._states: list[ClockState | None] = []
 
-    def verdicts(self) -> list[str]:
-        """One a block: why its samples are not to be used, or "".
+    def read(self) -> None:
+        """Wait for the GPU and read the clocks."""
+        self._synchronize()
+        self._times.append(self._now())
+        self._states.append(self._reader.read())
 
-        A block is spoilt by a slowdown at either end, and by an SM clock that is more than :data:`CHANGE` away from the
-        median of all blocks' clocks. If that were more than half of them no clock is the right one: then none is.
+    def tick(self) -> None:
+        """Read them if the last reading is :data:`STRETCH_NS` ago."""
+        if self._now() - self._times[-1] >= STRETCH_NS:
+            self.read()
+
+    def judge(self) -> Callable[[int], str]:
+        """When a sample began (ns of the host's clock) -> why it is not to be used, or "".
+
+        A sample is spoilt by a slowdown in the reading before or after it, and by an SM clock there that is more than
+        :data:`CHANGE` away from the median of all readings. If half of the readings are, no clock is the right one: then
+        clocks spoil nothing (and a note says so).
         """
-        out = [_slowdown(pair) for pair in self.blocks]
-        clocks = [[s.sm_mhz for s in pair if s is not None and s.sm_mhz > 0] for pair in self.blocks]
-        every = sorted(c for pair in clocks for c in pair)
-        if not every:
-            return out
-        usual = every[len(every) // 2]
-        moved = [any(abs(c - usual) > CHANGE * usual for c in pair) for pair in clocks]
-        if sum(moved) * 2 > len(moved):
-            return out
-        return [
-            why or (f"SM clock at {_range(pair)} MHz, usually {usual:.0f}" if m else "")
-            for why, m, pair in zip(out, moved, clocks, strict=True)
-        ]
+        clocks = sorted(s.sm_mhz for s in self._states if s is not None and s.sm_mhz > 0)
+        usual = clocks[len(clocks) // 2] if clocks else 0.0
+        moved = [s is not None and abs(s.sm_mhz - usual) > CHANGE * usual for s in self._states]
+        wanders = sum(moved) * 2 >= len(moved)
+        reasons = []
+        for state, off in zip(self._states, moved, strict=True):
+            why = state.slowdown if state is not None else ""
+            if state is not None and not why and off and not wanders:
+                why = f"SM clock at {state.sm_mhz:.0f} MHz, usually {usual:.0f}"
+            reasons.append(why)
+
+        def spoilt(at: int) -> str:
+            after = bisect.bisect_right(self._times, at)
+            around = reasons[max(after - 1, 0) : after + 1]
+            return next((why for why in around if why), "")
+
+        return spoilt
 
     def notes(self) -> list[str]:
         """What a reader must know of the clocks, beyond the samples that were discarded."""
-        states = [s for pair in self.blocks for s in pair if s is not None]
-        if not states:
-            why = self.reader.why_not
+        states = self._known()
+        if len(states) < len(self._states):
+            why = self._reader.why_not
             return [f"clocks were not read: {why}"] if why else []
         out = []
         capped = sum(1 for s in states if s.reasons & POWER_CAP)
@@ -151,15 +172,9 @@ class ClockLog:
 
     def summary(self) -> dict[str, float]:
         """Median readings: "sm_mhz", "memory_mhz", "temperature", "power_w"; empty where there are none."""
-        states = [s for pair in self.blocks for s in pair if s is not None]
+        states = self._known()
         names = ("sm_mhz", "memory_mhz", "temperature", "power_w") if states else ()
         return {n: sorted(getattr(s, n) for s in states)[len(states) // 2] for n in names}
 
-
-def _slowdown(pair: Sequence[ClockState | None]) -> str:
-    return next((s.slowdown for s in pair if s is not None and s.slowdown), "")
-
-
-def _range(clocks: Sequence[float]) -> str:
-    low, high = min(clocks), max(clocks)
-    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
+    def _known(self) -> list[ClockState]:
+        return [s for s in self._states if s is not None]

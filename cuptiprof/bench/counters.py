@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cuptiprof._core import chip_name, region
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.measurement import CounterValue
+from cuptiprof.bench.peaks import check_dtype
 from cuptiprof.bench.strategies import Call
 from cuptiprof.bench.strategies.base import before_sample
 from cuptiprof.bench.strategies.kernel import BETWEEN
@@ -34,7 +35,7 @@ class Demand:
 
     @staticmethod
     def make(metrics: str | Iterable[str], flops: float | str | None, bytes: float | str | None, dtype: str) -> Demand:
-        """Raises BenchError for amounts that are none."""
+        """Raises BenchError for amounts that are none and element types that are not known."""
         given = metrics.split(",") if isinstance(metrics, str) else list(metrics)
         names = tuple(n.strip() for n in given if n.strip())
         for name, amount in (("flops", flops), ("bytes", bytes)):
@@ -42,6 +43,7 @@ class Demand:
                 continue
             if isinstance(amount, (str, bool)) or not (0 < amount < math.inf):
                 raise BenchError(f"{name}={amount!r} is no amount", hint=f'a positive number, or "{MEASURED}"')
+        check_dtype(dtype)
         return Demand(
             names,
             None if isinstance(flops, str) else flops,
@@ -61,8 +63,11 @@ class Demand:
 
         Raises:
             MetricError: a name that the chip does not have.
+            BenchError: there is no GPU.
         """
         if names := self.all_metrics():
+            if gpu.device is None:
+                raise BenchError('device="host" has no counters')
             select(names, chip_name(gpu.device.library, 0))
 
 
@@ -103,9 +108,10 @@ def read_counters(gpu: Gpu, call: Call, demand: Demand, cold: bool) -> Read:
     result = session.result()
     about = result.metadata["counters"]
     units = {m["name"]: m["unit"] for m in about["metrics"]}
+    counted = {n: result.counters[n] for n in units if n in result.counters}
     values = tuple(
-        CounterValue(name, float(column[0]) if len(column) else math.nan, units.get(name, ""))
-        for name, column in ((n, result.counters[n]) for n in units)
+        CounterValue(n, float(counted[n][0]) if len(counted.get(n, ())) else math.nan, unit)
+        for n, unit in units.items()
     )
     wanted = {m.name for m in select(demand.metrics, about["chip"]).metrics} if demand.metrics else set()
     notes = [f"counters: {n}" for n in about.get("notes", ())]

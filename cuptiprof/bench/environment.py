@@ -21,12 +21,12 @@ def environment(gpu: Gpu) -> dict[str, Any]:
     """Plain values by name: "chip", "simulated", "cupti_version", "driver_version", "cuptiprof_version", "python_version",
     "torch_version" and "triton_version" (where they are in use), "host", "cpu", "commit" and "changed" (of the checkout the
     program runs in; empty if there is none), "time" (Unix, s)."""
-    device = gpu.device.metadata()
+    device = gpu.device.metadata() if gpu.device else {}
     return {
         "chip": gpu.chip,
-        "simulated": bool(device["simulated"]),
-        "cupti_version": device["cupti_version"],
-        "driver_version": device["driver_version"],
+        "simulated": bool(device.get("simulated")),
+        "cupti_version": device.get("cupti_version", 0),
+        "driver_version": device.get("driver_version", 0),
         "cuptiprof_version": __version__,
         "python_version": platform.python_version(),
         **{

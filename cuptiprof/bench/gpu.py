@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from cuptiprof import _core
-from cuptiprof.bench.clocks import ClockReader, nvml_clocks
+from cuptiprof.bench.clocks import ClockReader, NoClocks, nvml_clocks
 from cuptiprof.devices import CudaDevice, Device, ReplayDevice, SimulatedDevice, open_device
 from cuptiprof.errors import BenchError, CuptiprofError
 from cuptiprof.sim.device import Flag, Op
@@ -27,7 +27,8 @@ DEFAULT_L2 = 128 << 20  # of a chip that does not say: as large as any so far
 class Gpu(Protocol):
     """One GPU. Work goes to the stream that is current for the function that is measured."""
 
-    device: Device
+    device: Device | None
+    """for ``profile(device=...)``; None: there is no GPU"""
     clocks: ClockReader
     chip: str
     """name of the product or chip; "H100" of the simulated one"""
@@ -63,7 +64,7 @@ class _CudaGpu:
     """What PyTorch's and the driver's way share."""
 
     def __init__(self, device: Device, ordinal: int) -> None:
-        self.device = device
+        self.device: Device | None = device
         self._probe = _core.ProbeDevice(device.library, ordinal)
         attribute = self._probe.attribute
         self.chip = _core.chip_name(device.library, ordinal)
@@ -142,11 +143,41 @@ class DriverGpu(_CudaGpu):
         raise _needs_torch("graphs")
 
 
+class HostGpu:
+    """No GPU at all: functions of the host alone, strategies "cpu", "wall" and "manual"."""
+
+    device: Device | None = None
+    chip = ""
+    flush_bytes = 0
+
+    def __init__(self) -> None:
+        self.clocks: ClockReader = NoClocks("")
+        self.now = time.perf_counter_ns
+
+    def synchronize(self) -> None:
+        pass
+
+    def flush_l2(self) -> None:
+        raise _no_gpu("a cold L2")
+
+    def record(self) -> Any:
+        raise _no_gpu("events")
+
+    def elapsed_ns(self, first: Any, second: Any) -> float:
+        raise _no_gpu("events")
+
+    def capture(self, function: Callable[[], object]) -> Callable[[], None]:
+        raise _no_gpu("graphs")
+
+    def attributes(self) -> dict[str, int]:
+        return {}
+
+
 class SimGpu:
     """The simulated device. Its clock is what the device was opened with; the harness opens a virtual one."""
 
     def __init__(self, device: SimulatedDevice) -> None:
-        self.device: Device = device
+        self.device: Device | None = device
         self.chip = device.chip
         self.clocks: ClockReader = device.clocks
         self.flush_bytes = FLUSH_FACTOR * DEFAULT_L2
@@ -190,12 +221,15 @@ class SimGpu:
 
 @contextlib.contextmanager
 def open_gpu(device: str | Device | None) -> Iterator[Gpu]:
-    """The GPU to measure on; see :func:`cuptiprof.devices.open_device`.
+    """The GPU to measure on; see :func:`cuptiprof.devices.open_device`. "host": none.
 
     Raises:
         DeviceError: there is none.
         BenchError: a recorded trace was given.
     """
+    if device == "host":
+        yield HostGpu()
+        return
     opened = device if isinstance(device, Device) else _open(device)
     if isinstance(opened, ReplayDevice):
         raise BenchError("a recorded trace has no function to measure", hint='use device="sim"')
@@ -211,6 +245,10 @@ def open_gpu(device: str | Device | None) -> Iterator[Gpu]:
 
 def _open(spec: str | None) -> Device:
     return open_device(spec, virtual_clock=True)
+
+
+def _no_gpu(what: str) -> BenchError:
+    return BenchError(f'device="host" has no GPU, so no {what}', hint='strategy="cpu" or "wall"')
 
 
 def _needs_torch(what: str) -> BenchError:

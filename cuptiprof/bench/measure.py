@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from cuptiprof.bench.clocks import ClockLog
 from cuptiprof.bench.counters import Demand, read_counters
 from cuptiprof.bench.environment import environment
 from cuptiprof.bench.gpu import Gpu, open_gpu
 from cuptiprof.bench.measurement import Interval, Measurement, Scalar
-from cuptiprof.bench.peaks import check_dtype
+from cuptiprof.bench.noise import describe_noise
 from cuptiprof.bench.roofline import make_roofline
-from cuptiprof.bench.series import Series, gap_note, kernel_times, spans_of, values_of
+from cuptiprof.bench.series import Series, Spoilt, gap_note, kernel_times, spans_of, values_of
 from cuptiprof.bench.statistics import median_interval
-from cuptiprof.bench.stopping import Rule, TimeLimit, default_rule
+from cuptiprof.bench.stopping import GROWTH, MINIMUM, Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.strategies import Call, Strategy, make_strategy
+from cuptiprof.bench.strategies.kernel import PREFIX
 from cuptiprof.bench.warmup import Warmup, look_at, nothing_launched, warm_up
 from cuptiprof.devices import Device
 from cuptiprof.errors import BenchError
 
 FIRST_BLOCK = 10
-GROWTH = 1.5
-"""Each block makes the samples half as many again, so that a session's start is soon a small part."""
+"""Shows how long a sample takes."""
+LEAST_SECONDS = 0.2
+"""Measuring takes at least so long on a real clock, however narrow the interval: a burst of milliseconds sees one state of the machine,
+and the next burst another."""
 BLOCK_SECONDS = 0.5
-"""No block is longer: clocks are read between blocks, and only whole blocks are discarded for them."""
+"""No block is longer: a lost record costs all of its block."""
 BLOCK_SAMPLES = 2000
 LOSSES = 3
 """So many blocks in a row without a usable sample end the measurement."""
@@ -66,7 +70,8 @@ class Options:
         for name, value in (("max_seconds", max_seconds), ("warmup_seconds", warmup_seconds)):
             if not (isinstance(value, (int, float)) and 0 < value < math.inf):
                 raise BenchError(f"{name}={value!r} is not a positive number of seconds")
-        return Options(chosen, l2 == "cold", stop or default_rule(), max_seconds, warmup_seconds, demand)
+        rule = (stop or default_rule(seconds=max_seconds)) | TimeLimit(max_seconds)
+        return Options(chosen, l2 == "cold", rule, max_seconds, warmup_seconds, demand)
 
 
 def bench(
@@ -103,7 +108,7 @@ def bench(
         stop: when to stop; default: :func:`cuptiprof.bench.default_rule`.
         max_seconds: stop then at the latest, with what there is.
         warmup_seconds: warm up for so long at most after the first call.
-        device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here.
+        device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU.
 
     Raises:
         BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, or the arguments clash.
@@ -113,7 +118,6 @@ def bench(
     demand = Demand.make(metrics, flops, bytes, dtype)
     options = Options.make(strategy, l2, stop, max_seconds, warmup_seconds, demand)
     call = make_call(name, function, setup, 0)
-    check_dtype(dtype)
     with open_gpu(device) as gpu:
         demand.check(gpu)
         return measure(gpu, [call], options, dict(params or {}))[0]
@@ -128,7 +132,7 @@ def make_call(name: str, function: Function, setup: Function | None, index: int)
     if setup is not None and not callable(setup):
         raise BenchError(f"setup= is a function, not {type(setup).__name__}")
     shown = name or getattr(function, "__name__", "") or type(function).__name__
-    return Call(shown, function, setup, label=f"cuptiprof.bench:{index}")
+    return Call(shown, function, setup, label=f"{PREFIX}{index}")
 
 
 @dataclass
@@ -138,7 +142,7 @@ class _State:
     series: Series
     warmup: Warmup
     notes: list[str]
-    stopped_by: str = ""
+    stop: Stop | None = None
     cost: dict[str, float] = field(default_factory=dict)
 
 
@@ -152,7 +156,7 @@ def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[s
     began = time.monotonic()
     clocks = _sample(gpu, states, options)
     measuring = time.monotonic() - began
-    spoilt = clocks.verdicts()
+    spoilt = clocks.judge()
     others = gpu.clocks.others()
     out = []
     for state in states:
@@ -167,6 +171,7 @@ def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[s
         if others:
             notes.append(f"other programs use this GPU: process {', '.join(map(str, others[:5]))}")
         values = values_of(samples)
+        notes += describe_noise(values).sentences()
         interval = median_interval(values)
         out.append(
             Measurement(
@@ -179,7 +184,8 @@ def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[s
                 span=spans_of(samples),
                 batch=state.series.call.batch,
                 interval=Interval(interval.median, interval.low, interval.high, interval.confidence),
-                stopped_by=state.stopped_by,
+                stopped_by=state.stop.reason if state.stop else "",
+                converged=state.stop is not None and state.stop.converged,
                 discarded=state.series.discarded(spoilt),
                 warmup_calls=state.warmup.calls,
                 first_call_ns=state.warmup.first_ns,
@@ -204,41 +210,52 @@ def _prepare(gpu: Gpu, call: Call, options: Options) -> _State:
 
 def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
     """Blocks of samples until the rule is content with every call, or time is up."""
-    log = ClockLog(gpu.clocks)
+    log = ClockLog(gpu.clocks, gpu.now, gpu.synchronize)
+    log.read()
     calls = [s.series.call for s in states]
-    limit = TimeLimit(options.max_seconds)
+    simulated = gpu.device is not None and gpu.device.simulated
+    least = 0.0 if simulated else min(LEAST_SECONDS * len(calls), options.max_seconds)
     began = time.monotonic()
-    count, empty = FIRST_BLOCK, 0
+    block_size, empty = FIRST_BLOCK, 0
     while True:
         block_began = time.monotonic()
-        before = gpu.clocks.read()
-        taken = options.strategy.rounds(gpu, calls, count, options.cold)
-        log.blocks.append((before, gpu.clocks.read()))
-        for state, block in zip(states, taken, strict=True):
-            state.series.add(block)
-        spoilt = log.verdicts()
+        blocks = options.strategy.rounds(gpu, calls, block_size, options.cold, log.tick)
+        log.read()
+        for state, block in zip(states, blocks, strict=True):
+            state.series.taken += block
+        spoilt = log.judge()
         elapsed = time.monotonic() - began
         usable = [values_of(s.series.accepted(spoilt)) for s in states]
         empty = 0 if all(map(len, usable)) else empty + 1
-        if empty >= LOSSES or (empty and elapsed > options.max_seconds):
+        if empty >= LOSSES:
             raise _nothing_usable(states, spoilt)
-        if not empty:
-            for state, values in zip(states, usable, strict=True):
-                # A call that is known well enough goes on as the others need it: they are measured in turn.
-                stop = options.rule(values, elapsed) or limit(values, elapsed)
-                state.stopped_by = stop.reason if stop else ""
-            if all(s.stopped_by for s in states):
-                return log
+        if empty:
+            continue  # as many again: waiting for records that do not come says nothing of how long a sample takes
+        for state, values in zip(states, usable, strict=True):
+            # A call that is known well enough goes on as the others need it: they are measured in turn.
+            state.stop = options.rule(values, elapsed)
+        if all(s.stop for s in states) and elapsed >= least:
+            return log
         took = max(time.monotonic() - block_began, 1e-6)
-        fits = int(count * min(BLOCK_SECONDS, max(options.max_seconds - elapsed, 0.0)) / took)
-        have = min(s.series.taken for s in states)
-        count = max(1, min(math.ceil(have * (GROWTH - 1)), fits, BLOCK_SAMPLES))
+        fits = int(block_size * min(BLOCK_SECONDS, max(options.max_seconds - elapsed, 0.0)) / took)
+        have = len(states[0].series.taken)
+        block_size = _even(min(next(n for n in _sizes() if n > have) - have, fits, BLOCK_SAMPLES))
 
 
-def _nothing_usable(states: list[_State], spoilt: list[str]) -> BenchError:
+def _sizes() -> Iterator[int]:
+    """Numbers of samples at which the default rule looks: blocks end there."""
+    return (MINIMUM * int(GROWTH) ** i for i in count())
+
+
+def _even(n: int) -> int:
+    """Whole rounds of A B B A, so that comparing can rely on them."""
+    return max(2, n // 2 * 2)
+
+
+def _nothing_usable(states: list[_State], spoilt: Spoilt) -> BenchError:
     for state in states:
         discarded = state.series.discarded(spoilt)
-        if len(discarded) < state.series.taken:
+        if len(discarded) < len(state.series.taken):
             continue
         why = max({d.reason for d in discarded}, key=[d.reason for d in discarded].count)
         name = state.series.call.name

@@ -94,7 +94,7 @@ class Measurement:
         span: shape (n,), of strategy "kernel": ns from the first start to the last end of a call's GPU work; else empty.
         batch: calls that a sample is the mean of.
         interval: of the median of `samples`.
-        stopped_by: why measuring ended.
+        stopped_by: why measuring ended. `converged`: because the wanted precision was reached, not for a limit.
         warmup_calls, first_call_ns: calls before, and what the very first took (wall time; compilation is in it).
         kernels: of strategy "kernel": what the calls are made of, the longest first.
         counters: values over one call, in the order asked for.
@@ -113,6 +113,7 @@ class Measurement:
     span: Float64 = field(default_factory=lambda: np.empty(0))
     batch: int = 1
     stopped_by: str = ""
+    converged: bool = False
     discarded: tuple[Discard, ...] = ()
     warmup_calls: int = 0
     first_call_ns: float = math.nan
@@ -132,6 +133,12 @@ class Measurement:
     def simulated(self) -> bool:
         """True when it ran on the simulated device."""
         return bool(self.environment.get("simulated"))
+
+    def places(self) -> npt.NDArray[np.int64]:
+        """Shape (n,): the place of each sample in use among all that were taken, those discarded counted too."""
+        taken = np.ones(len(self.samples) + len(self.discarded), bool)
+        taken[[d.index for d in self.discarded]] = False
+        return np.flatnonzero(taken)
 
     def counter(self, name: str) -> float:
         """A counter's value.
@@ -173,6 +180,10 @@ class Measurement:
             samples, times, span = (_numbers(data.get(k, [])) for k in ("samples", "times", "span"))
             if not len(samples) or len(times) != len(samples) or len(span) not in (0, len(samples)):
                 raise ValueError("samples, times and span of different lengths")
+            discarded = tuple(_record(Discard, d) for d in data.get("discarded", ()))
+            places = {d.index for d in discarded}
+            if len(places) != len(discarded) or not places <= set(range(len(samples) + len(discarded))):
+                raise ValueError("discarded samples out of place")
             roofline = data.get("roofline")
             return cls(
                 name=_text(data["name"]),
@@ -185,7 +196,8 @@ class Measurement:
                 l2=_text(data.get("l2", "warm")),
                 batch=max(1, int(data.get("batch", 1))),
                 stopped_by=_text(data.get("stopped_by", "")),
-                discarded=tuple(_record(Discard, d) for d in data.get("discarded", ())),
+                converged=data.get("converged") is True,
+                discarded=discarded,
                 warmup_calls=int(data.get("warmup_calls", 0)),
                 first_call_ns=_number(data.get("first_call_ns")),
                 kernels=tuple(_record(KernelTime, k) for k in data.get("kernels", ())),

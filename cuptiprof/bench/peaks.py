@@ -42,6 +42,8 @@ def peak_flop_rate(gpu: Gpu, dtype: str) -> float:
     check_dtype(dtype)
     facts = gpu.attributes()
     if not facts:
+        if gpu.chip not in CHIPS:
+            return math.nan
         chip = CHIPS[gpu.chip]
         return chip.peak("float32", tf32=True) if dtype == "tf32" else chip.peak(dtype)
     rates = _PER_SM_CLOCK.get((facts["major"], facts["minor"]))
@@ -55,7 +57,7 @@ def peak_byte_rate(gpu: Gpu) -> float:
     """DRAM bytes/s: twice the memory clock (both edges) over the width of the bus; NaN where the driver does not say."""
     facts = gpu.attributes()
     if not facts:
-        return CHIPS[gpu.chip].dram
+        return CHIPS[gpu.chip].dram if gpu.chip in CHIPS else math.nan
     return 2 * facts["memory_khz"] * 1e3 * facts["bus_bits"] / 8 or math.nan
 
 

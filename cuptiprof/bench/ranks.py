@@ -131,13 +131,12 @@ def wilcoxon(differences: npt.ArrayLike) -> RankTest:
     return RankTest(positive, two_sided_p(z), effect, tau, False)
 
 
-def _select(count: Callable[[float], float], rank: float, low: float, high: float) -> float:
-    """Smallest value whose `count` of values up to it reaches `rank`, to the last bits of a double, by halving."""
+def _smallest(count: Callable[[float], float], rank: float, low: float, high: float) -> float:
+    """Smallest value between `low` and `high` whose `count` of values up to it reaches `rank`, by halving."""
+    if count(low) >= rank:
+        return low
     scale = max(abs(low), abs(high))
-    for _ in range(80):
-        middle = (low + high) / 2
-        if high - low <= 1e-15 * scale or not low < middle < high:
-            break
+    while high - low > 1e-15 * scale and low < (middle := (low + high) / 2) < high:
         if count(middle) >= rank:
             high = middle
         else:
@@ -145,14 +144,25 @@ def _select(count: Callable[[float], float], rank: float, low: float, high: floa
     return high
 
 
-def _sum_order(x: Array, y: Array, rank: float) -> float:
-    """The `rank`-th smallest (from 1) of all m n sums x_i + y_j; both ascending. Memory stays m + n."""
+def _ordered_shift(x: Array, y: Array, cut: int, confidence: float, *, walsh: bool) -> Shift:
+    """Median of all sums x_i + y_j (`walsh`: of all i <= j, y being x), and those in place `cut` from both ends.
+
+    Both in ascending order. The sums are counted, never made, so memory stays at m + n.
+    """
+    pairs = x.size * (x.size + 1) // 2 if walsh else x.size * y.size
 
     def count(value: float) -> float:
-        return float(np.searchsorted(y, value - x, "right").sum())
+        up_to = int(np.searchsorted(y, value - x, "right").sum())
+        # Counted over i and j in any order, each sum of two different places occurs twice.
+        return (up_to + int((x + x <= value).sum())) / 2 if walsh else up_to
 
-    low, high = float(x[0] + y[0]), float(x[-1] + y[-1])
-    return low if count(low) >= rank else _select(count, rank, low, high)
+    def at(rank: int) -> float:
+        return _smallest(count, rank, float(x[0] + y[0]), float(x[-1] + y[-1]))
+
+    middle = (at((pairs + 1) // 2) + at(pairs // 2 + 1)) / 2
+    if cut < 1:  # too few: the whole range, which is less than was asked for
+        confidence = 0.0
+    return Shift(middle, at(max(cut, 1)), at(pairs + 1 - max(cut, 1)), confidence)
 
 
 def hodges_lehmann(first: npt.ArrayLike, second: npt.ArrayLike, confidence: float = CONFIDENCE) -> Shift:
@@ -171,11 +181,11 @@ def hodges_lehmann(first: npt.ArrayLike, second: npt.ArrayLike, confidence: floa
     tau = (n * correlation_time(midranks(x)) + m * correlation_time(midranks(y))) / (m + n)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     cut = math.floor(m * n / 2 - z * math.sqrt(m * n * (m + n + 1) / 12 * tau))
-    return _shift(np.sort(x), np.sort(-y), m * n, cut, confidence, 1.0)
+    return _ordered_shift(np.sort(x), np.sort(-y), cut, confidence, walsh=False)
 
 
 def pseudo_median(differences: npt.ArrayLike, confidence: float = CONFIDENCE) -> Shift:
-    """The median of the means of all pairs of differences (Walsh averages), and its interval.
+    """The median of the means of all n (n + 1) / 2 pairs of differences (Walsh averages), and its interval.
 
     Hodges, Lehmann (1963); interval by inverting Wilcoxon's signed-rank test: Hollander, Wolfe, 3.3. Allows for
     correlation as ``wilcoxon`` does, around the estimate.
@@ -185,20 +195,10 @@ def pseudo_median(differences: npt.ArrayLike, confidence: float = CONFIDENCE) ->
     """
     if not 0 < confidence < 1:
         raise ValueError("a confidence lies between 0 and 1")
-    d = finite_samples(differences)
-    ordered, n = np.sort(d), d.size
-    centred = d - _shift(ordered, ordered, n * n, 0, confidence, 0.5).value
+    halves = finite_samples(differences) / 2  # so that a sum of two is a mean
+    ordered, n = np.sort(halves), halves.size
+    centred = 2 * halves - _ordered_shift(ordered, ordered, 1, confidence, walsh=True).value
     tau = correlation_time(np.sign(centred) * midranks(np.abs(centred)))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
-    # Of the n (n + 1) / 2 averages; among all n^2 ordered pairs those of two different values count twice.
     cut = math.floor(n * (n + 1) / 4 - z * math.sqrt(n * (n + 1) * (2 * n + 1) / 24 * tau))
-    return _shift(ordered, ordered, n * n, max(0, 2 * cut - n // 2), confidence, 0.5)
-
-
-def _shift(x: Array, y: Array, pairs: int, cut: int, confidence: float, scale: float) -> Shift:
-    """Median of all sums x_i + y_j, times `scale`, and those `cut` places in from both ends."""
-    middle = (_sum_order(x, y, (pairs + 1) // 2) + _sum_order(x, y, pairs // 2 + 1)) / 2
-    if cut < 1:  # too few: the whole range, which is less than was asked for
-        confidence = 0.0
-    low, high = _sum_order(x, y, max(cut, 1)), _sum_order(x, y, pairs + 1 - max(cut, 1))
-    return Shift(scale * middle, scale * low, scale * high, confidence)
+    return _ordered_shift(ordered, ordered, cut, confidence, walsh=True)

@@ -19,8 +19,8 @@ _DURATION = "gpu__time_duration.sum"  # ns
 def make_roofline(gpu: Gpu, demand: Demand, read: Read, ns: float) -> Roofline | None:
     """The position of a call that takes `ns`; None where neither operations nor bytes are known.
 
-    Given amounts are set against the chip's data (see :mod:`cuptiprof.bench.peaks`), measured operations against the peak of the
-    pipe that is used most, at the clocks of the run.
+    Given amounts are set against the chip's data (see :mod:`cuptiprof.bench.peaks`), measured operations against the peaks of the
+    pipes that did them, at the clocks of the run.
     """
     flops, peak_flops, pipe = demand.flops or math.nan, math.nan, demand.dtype
     if demand.measure_flops:
@@ -52,15 +52,20 @@ def make_roofline(gpu: Gpu, demand: Demand, read: Read, ns: float) -> Roofline |
 
 
 def _measured(read: Read) -> tuple[float, float, str]:
-    """(operations of a call, peak of the pipe that is nearest to its peak, that pipe's name) from the preset "roofline"."""
+    """(operations of a call, peak of their mix, the pipe that takes most of it) from the preset "roofline".
+
+    The peak of a mix is what the chip reaches when each pipe runs at its own peak, one after the other: the harmonic mean of the
+    peaks, weighted by operations.
+    """
     seconds = read.value(_DURATION) / 1e9
-    total, best, peak, pipe = 0.0, -1.0, math.nan, ""
+    shares: dict[str, float] = {}
+    rate = 0.0
     for c in read.all:
         name = c.name.removeprefix("roofline_").removesuffix("_achieved")
-        if not c.name.endswith("_achieved") or not c.unit.startswith(("flop", "op")) or math.isnan(c.value):
-            continue
         roof = read.value(f"roofline_{name}_peak")
-        total += c.value * seconds
-        if roof > 0 and c.value / roof > best:
-            best, peak, pipe = c.value / roof, roof, name
-    return (total or math.nan), peak, pipe
+        if c.name.endswith("_achieved") and c.unit.startswith(("flop", "op")) and c.value > 0 and roof > 0:
+            shares[name] = c.value / roof
+            rate += c.value
+    if not shares:
+        return math.nan, math.nan, ""
+    return rate * seconds, rate / sum(shares.values()), max(shares, key=lambda n: shares[n])

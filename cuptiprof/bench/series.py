@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,51 +16,45 @@ OTHER_WORK = 0.1
 """Share of calls that may have launched something else (an autotuner's trial) and be left out; more belong to the function."""
 
 
+Spoilt = Callable[[int], str]
+
+
 @dataclass
 class Series:
-    """Blocks of samples of one call. Whether a block is used is decided anew as the clocks of later ones become known."""
+    """Samples of one call. Whether one is used is decided anew as the clocks during later ones become known."""
 
     call: Call
-    blocks: list[list[Sample]] = field(default_factory=list)
+    taken: list[Sample] = field(default_factory=list)
 
-    def add(self, block: list[Sample]) -> None:
-        self.blocks.append(block)
-
-    def accepted(self, spoilt: list[str]) -> list[Sample]:
-        """The samples in use. `spoilt`: one text a block, empty if its clocks were right."""
+    def accepted(self, spoilt: Spoilt) -> list[Sample]:
+        """The samples in use. `spoilt`: see ``ClockLog.judge``."""
         return [s for s, why in self._judged(spoilt) if not why]
 
-    def discarded(self, spoilt: list[str]) -> tuple[Discard, ...]:
+    def discarded(self, spoilt: Spoilt) -> tuple[Discard, ...]:
         """Those that are not, with the reason."""
         return tuple(Discard(i, s.value, why) for i, (s, why) in enumerate(self._judged(spoilt)) if why)
 
-    def _judged(self, spoilt: list[str]) -> list[tuple[Sample, str]]:
+    def _judged(self, spoilt: Spoilt) -> list[tuple[Sample, str]]:
         usual = self._usual_work()
         out = []
-        for block, clocks in zip(self.blocks, spoilt, strict=True):
-            for s in block:
-                why = s.doubt or clocks
-                if not why and usual is not None and _work(s) != usual:
-                    why = "launched other kernels than the rest"
-                out.append((s, why))
+        for s in self.taken:
+            why = s.doubt or spoilt(s.at)
+            if not why and usual is not None and _work(s) != usual:
+                why = "launched other kernels than the rest"
+            out.append((s, why))
         return out
 
     def _usual_work(self) -> frozenset[tuple[str, int]] | None:
         """What nearly every call launches; None when calls differ for good."""
-        works = Counter(_work(s) for block in self.blocks for s in block if not s.doubt)
+        works = Counter(_work(s) for s in self.taken if not s.doubt)
         if len(works) < 2:
             return None
         usual, count = works.most_common(1)[0]
         return usual if count >= (1 - OTHER_WORK) * works.total() else None
 
-    @property
-    def taken(self) -> int:
-        """How many samples there are in all."""
-        return sum(len(b) for b in self.blocks)
-
     def differs(self) -> bool:
         """Whether calls launch different work, more than now and then."""
-        works = {_work(s) for block in self.blocks for s in block if not s.doubt}
+        works = {_work(s) for s in self.taken if not s.doubt}
         return len(works) > 1 and self._usual_work() is None
 
 

@@ -1,7 +1,8 @@
 """When to stop measuring: rules as objects, joined by ``|`` (any) and ``&`` (all).
 
 Looking at the interval after every sample and stopping when it happens to be narrow makes it too narrow: 95 % intervals
-then hold the true median in 80 to 93 % of the runs (docs/benchmark-statistics.md). So rules look at few sizes only.
+then hold the true median less often, correlated ones in 83 % of the runs (docs/benchmark-statistics.md). So rules look
+at few sizes only.
 """
 
 from __future__ import annotations
@@ -185,6 +186,6 @@ class AllOf(Rule):
         return Stop("; ".join(s.reason for s in stops), any(s.converged for s in stops))
 
 
-def default_rule(target: float = 0.005, *, maximum: int = 12_800, seconds: float = 15.0) -> Rule:
+def default_rule(target: float = 0.005, *, maximum: int = 12_800, seconds: float = 3.0) -> Rule:
     """Half a percent of the median, looked at with 100, 200, 400, ... samples; at most `maximum` samples or `seconds`."""
     return RelativeHalfWidth(target) | Count(maximum) | TimeLimit(seconds)

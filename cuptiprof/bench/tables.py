@@ -63,7 +63,9 @@ def results_report(results: Results, *, units: str = "auto") -> Report:
     table.add("high_ns", "High", "duration", each(lambda m: m.interval.high), human=False)
     table.add("samples", "Samples", "count", each(lambda m: len(m.samples)))
     table.add_if_any("discarded", "Discarded", "count", each(lambda m: len(m.discarded) or None))
-    table.add("strategy", "Strategy", "label", each(lambda m: m.strategy), human=len({m.strategy for m in measured if m}) > 1)
+    table.add(
+        "strategy", "Strategy", "label", each(lambda m: m.strategy), human=len({m.strategy for m in measured if m}) > 1
+    )
     table.add("l2", "L2", "label", each(lambda m: m.l2), human=len({m.l2 for m in measured if m}) > 1)
     for name, unit in _counters(m for m in measured if m is not None).items():
         table.add(name, name, "metric", each(partial(_counter, name)), unit=unit)

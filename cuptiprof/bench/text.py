@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cuptiprof._core import demangle
 from cuptiprof.bench.measurement import Measurement
 from cuptiprof.report.metric_units import format_metric
-from cuptiprof.report.units import format_byte_rate, format_flop_rate, format_time
+from cuptiprof.report.units import format_flop_rate, format_time
 
 KERNELS = 8
 NAME_WIDTH = 64
@@ -19,6 +19,7 @@ TITLES = {
     "graph": "graph replay",
     "cpu": "host time",
     "wall": "wall time",
+    "manual": "own time",
 }
 
 
@@ -29,9 +30,10 @@ def describe(m: Measurement) -> str:
 
 def _lines(m: Measurement) -> Iterator[str]:
     chip = m.environment.get("chip", "")
-    where = f"{chip} (SIMULATED: not a measurement of a GPU)" if m.simulated else chip
+    where = f"{m.l2} L2   {chip}" if chip else "host"
+    where = f"{where} (SIMULATED: not a measurement of a GPU)" if m.simulated else where
     params = ", ".join(f"{k}={v}" for k, v in m.params.items())
-    yield f"{m.name}{f' [{params}]' if params else ''}   {m.l2} L2   {where}"
+    yield f"{m.name}{f' [{params}]' if params else ''}   {where}"
     i = m.interval
     yield (
         f"  {TITLES.get(m.strategy, m.strategy):15}{format_time(i.median)}  "
@@ -66,7 +68,7 @@ def _roofline(m: Measurement) -> Iterator[str]:
     if not math.isnan(r.flop_rate):
         parts.append(format_flop_rate(r.flop_rate) + _share(r.flop_rate, r.peak_flop_rate))
     if not math.isnan(r.byte_rate):
-        parts.append(format_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
+        parts.append(_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
     if not math.isnan(r.intensity):
         parts.append(f"{r.intensity:.3g} FLOP/B")
     bound = f"; nearest roof: {r.bound}" if r.bound else ""
@@ -77,10 +79,13 @@ def _share(rate: float, peak: float) -> str:
     return "" if math.isnan(peak) else f" = {100 * rate / peak:.1f} % of peak"
 
 
+def _byte_rate(rate: float) -> str:
+    # In powers of 1000, as chips' peaks are given; elsewhere rates are nvprof's, in powers of 1024.
+    return f"{rate / 1e12:.3f} TB/s" if rate >= 1e12 else f"{rate / 1e9:.2f} GB/s"
+
+
 def _how(m: Measurement) -> str:
-    text = (
-        f"{m.warmup_calls} calls of warm-up (the first {format_time(m.first_call_ns)}); stopped: {m.stopped_by or '?'}"
-    )
+    text = f"{m.warmup_calls} calls of warm-up (the first {format_time(m.first_call_ns)}); stopped: {m.stopped_by}"
     if m.discarded:
         reasons = [d.reason for d in m.discarded]
         counted = ", ".join(f"{reasons.count(r)} {r}" for r in dict.fromkeys(reasons))

@@ -42,7 +42,7 @@ def warm_up(gpu: Gpu, call: Call, seconds: float) -> Warmup:
     Autotuners (Triton, torch.compile, cuDNN) run in the first calls, so they are over before anything is measured.
     """
     out = Warmup()
-    least_seconds = 0.0 if gpu.device.simulated else min(CLOCKS_SECONDS, seconds)
+    least_seconds = min(CLOCKS_SECONDS, seconds) if gpu.device and not gpu.device.simulated else 0.0
     times: list[int] = []
 
     def once() -> int:
@@ -83,6 +83,13 @@ def look_at(gpu: Gpu, call: Call, strategy: Strategy) -> list[str]:
         BenchError: it launches nothing, or only from other threads, though the strategy measures GPU work; records were lost.
         SessionError, CuptiError: strategy "kernel" cannot trace here.
     """
+    if gpu.device is None:
+        call.launches = False
+        if strategy.needs_gpu_work:
+            raise BenchError(
+                f'device="host" has no GPU for strategy {strategy.name!r}', hint='strategy="cpu" or "wall"'
+            )
+        return []
     try:
         work, result = inspect(gpu, call)
     except (CuptiError, SessionError) as e:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cuptiprof.bench.strategies.base import Call, Sample, Strategy
 from cuptiprof.bench.strategies.event import Event, Graph
-from cuptiprof.bench.strategies.host import Cpu, Wall
+from cuptiprof.bench.strategies.host import Cpu, Manual, Wall
 from cuptiprof.bench.strategies.kernel import Kernel
 from cuptiprof.errors import BenchError
 
-STRATEGIES: dict[str, type[Strategy]] = {"kernel": Kernel, "event": Event, "graph": Graph, "cpu": Cpu, "wall": Wall}
+STRATEGIES: dict[str, type[Strategy]] = {s.name: s for s in (Kernel, Event, Graph, Cpu, Wall, Manual)}
 
 
 def make_strategy(given: str | Strategy) -> Strategy:
@@ -24,4 +24,16 @@ def make_strategy(given: str | Strategy) -> Strategy:
     return STRATEGIES[given]()
 
 
-__all__ = ["STRATEGIES", "Call", "Cpu", "Event", "Graph", "Kernel", "Sample", "Strategy", "Wall", "make_strategy"]
+__all__ = [
+    "STRATEGIES",
+    "Call",
+    "Cpu",
+    "Event",
+    "Graph",
+    "Kernel",
+    "Manual",
+    "Sample",
+    "Strategy",
+    "Wall",
+    "make_strategy",
+]

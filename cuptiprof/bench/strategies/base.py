@@ -10,6 +10,9 @@ from typing import Any, ClassVar
 
 from cuptiprof.bench.gpu import Gpu
 
+Tick = Callable[[], None]
+"""Called between samples: it reads the clocks now and then."""
+
 
 @dataclass
 class Call:
@@ -66,8 +69,8 @@ class Strategy(abc.ABC):
         """
 
     @abc.abstractmethod
-    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
-        """`count` samples of each call, in turn: one list a call, each in the order taken."""
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+        """`count` samples of each call, in turn: one list a call, each in the order taken. `tick` is called between rounds."""
 
 
 def orders(calls: int, count: int) -> Iterator[Sequence[int]]:

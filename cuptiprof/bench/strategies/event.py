@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from cuptiprof.bench.gpu import Gpu
-from cuptiprof.bench.strategies.base import Call, Sample, Strategy, before_sample, orders, repeated
+from cuptiprof.bench.strategies.base import Call, Sample, Strategy, Tick, before_sample, orders, repeated
 
 SHORTEST_NS = 50_000
 """Events are stamped to about half a microsecond: shorter calls are repeated between two events until this is filled."""
@@ -24,9 +24,9 @@ class Event(Strategy):
     def prepare(self, gpu: Gpu, call: Call, estimate_ns: float, cold: bool) -> None:
         call.batch = batch_of(call, estimate_ns, cold)
 
-    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
         runs = [c.function if c.batch == 1 else repeated(c.function, c.batch) for c in calls]
-        return between_events(gpu, calls, runs, count, cold)
+        return between_events(gpu, calls, runs, count, cold, tick)
 
 
 class Graph(Strategy):
@@ -40,8 +40,8 @@ class Graph(Strategy):
         call.kept()  # the first launch of a graph uploads it
         gpu.synchronize()
 
-    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
-        return between_events(gpu, calls, [c.kept for c in calls], count, cold)
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+        return between_events(gpu, calls, [c.kept for c in calls], count, cold, tick)
 
 
 def batch_of(call: Call, estimate_ns: float, cold: bool) -> int:
@@ -51,10 +51,13 @@ def batch_of(call: Call, estimate_ns: float, cold: bool) -> int:
     return max(1, min(MOST_CALLS, round(SHORTEST_NS / max(estimate_ns, 1.0))))
 
 
-def between_events(gpu: Gpu, calls: Sequence[Call], runs: Sequence[Any], count: int, cold: bool) -> list[list[Sample]]:
+def between_events(
+    gpu: Gpu, calls: Sequence[Call], runs: Sequence[Any], count: int, cold: bool, tick: Tick
+) -> list[list[Sample]]:
     """Samples by events; read after the last, so that the GPU never waits for the host to read."""
     pending: list[list[tuple[int, Any, Any]]] = [[] for _ in calls]
     for order in orders(len(calls), count):
+        tick()
         for i in order:
             before_sample(gpu, calls[i], cold)
             run = runs[i]

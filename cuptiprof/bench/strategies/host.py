@@ -1,4 +1,4 @@
-"""Time on the host: until the call returns, or until the GPU has finished too."""
+"""Time on the host: until the call returns, until the GPU has finished too, or as the function itself measured it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from cuptiprof.bench.gpu import Gpu
-from cuptiprof.bench.strategies.base import Call, Sample, Strategy, before_sample, orders, repeated
+from cuptiprof.bench.strategies.base import Call, Sample, Strategy, Tick, before_sample, orders, repeated
+from cuptiprof.errors import BenchError
 
 SHORTEST_NS = 20_000
 """Two readings of the clock take some 50 ns: shorter calls are repeated between them until this is filled."""
@@ -26,10 +27,13 @@ class Cpu(Strategy):
         if call.setup is not None:
             return
         most = MOST_LAUNCHING_CALLS if call.launches else MOST_CALLS
-        call.batch = max(1, min(most, round(SHORTEST_NS / max(estimate_ns, 1.0))))
+        alone = min(
+            s.value for s in on_host(gpu, [call], 3, False, lambda: None, waits=False)[0]
+        )  # the estimate has the wait in it
+        call.batch = max(1, min(most, round(SHORTEST_NS / max(alone, 1.0))))
 
-    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
-        return on_host(gpu, calls, count, cold, waits=False)
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+        return on_host(gpu, calls, count, cold, tick, waits=False)
 
 
 class Wall(Strategy):
@@ -38,16 +42,39 @@ class Wall(Strategy):
     name: ClassVar[str] = "wall"
     needs_gpu_work: ClassVar[bool] = False
 
-    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
-        return on_host(gpu, calls, count, cold, waits=True)
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+        return on_host(gpu, calls, count, cold, tick, waits=True)
 
 
-def on_host(gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, *, waits: bool) -> list[list[Sample]]:
+class Manual(Strategy):
+    """The function returns its own time, ns: for work that is set up, timed and cleared away in one call."""
+
+    name: ClassVar[str] = "manual"
+    needs_gpu_work: ClassVar[bool] = False
+
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+        out: list[list[Sample]] = [[] for _ in calls]
+        for order in orders(len(calls), count):
+            tick()
+            for i in order:
+                before_sample(gpu, calls[i], cold)
+                at = gpu.now()
+                value = calls[i].function()
+                if isinstance(value, bool) or not isinstance(value, (int, float)):
+                    raise BenchError(
+                        f'{calls[i].name!r} returned {type(value).__name__}: with strategy="manual" it returns its time in ns'
+                    )
+                out[i].append(Sample(float(value), at))
+        return out
+
+
+def on_host(gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick, *, waits: bool) -> list[list[Sample]]:
     """Samples by the host's clock. Nothing but the call (and the wait) stands between its readings."""
     runs = [c.function if c.batch == 1 else repeated(c.function, c.batch) for c in calls]
     out: list[list[Sample]] = [[] for _ in calls]
     now, synchronize = gpu.now, gpu.synchronize
     for order in orders(len(calls), count):
+        tick()
         for i in order:
             before_sample(gpu, calls[i], cold)
             synchronize()

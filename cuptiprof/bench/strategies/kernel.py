@@ -16,12 +16,14 @@ import numpy.typing as npt
 
 from cuptiprof._core import region
 from cuptiprof.bench.gpu import Gpu
-from cuptiprof.bench.strategies.base import Call, Sample, Strategy, before_sample, orders
+from cuptiprof.bench.strategies.base import Call, Sample, Strategy, Tick, before_sample, orders
 from cuptiprof.errors import BenchError
 from cuptiprof.result import Result
 from cuptiprof.session import profile
 
-BETWEEN = "cuptiprof.bench:between"
+PREFIX = "cuptiprof.bench:"
+"""of the names of the harness's own regions"""
+BETWEEN = f"{PREFIX}between"
 """Region of what is done between samples: set-up, cold caches."""
 _COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}  # CUpti_ActivityMemcpyKind
 
@@ -36,12 +38,13 @@ class Kernel(Strategy):
     span: bool = False
     name: ClassVar[str] = "kernel"
 
-    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool) -> list[list[Sample]]:
+    def rounds(self, gpu: Gpu, calls: Sequence[Call], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
         starts: list[list[int]] = [[] for _ in calls]
         session = profile(device=gpu.device, activities=["kernel", "memcpy", "memset"], keep="first")
         between = any(c.setup is not None for c in calls) or cold
         with session:
             for order in orders(len(calls), count):
+                tick()
                 for i in order:
                     call = calls[i]
                     if between:
@@ -86,8 +89,9 @@ class Work:
         outer = self._outermost()[inner]
         self._order = np.lexsort((self._start, outer))
         self._outer = outer[self._order]
-        self.outside = int((outer == 0).sum())
-        """executions launched outside of every region: by threads that are not the function's"""
+        own = [i for i, n in zip(self._instances, self._names, strict=True) if n.startswith(PREFIX)]
+        self.outside = int((~np.isin(outer, own)).sum())
+        """executions launched outside of the harness's regions: by threads that are not the function's"""
 
     def _outermost(self) -> npt.NDArray[np.int64]:
         """Region instance -> its outermost enclosing one; 0 -> 0."""

@@ -1,0 +1,123 @@
+"""``cuptiprof.compare``: several functions measured in turn, A B B A, so that drift of the machine favours none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuptiprof.bench.counters import Demand
+from cuptiprof.bench.gpu import open_gpu
+from cuptiprof.bench.measure import Function, Options, make_call, measure
+from cuptiprof.bench.measurement import Float64, Measurement, Scalar
+from cuptiprof.bench.stopping import Rule
+from cuptiprof.bench.strategies import Strategy
+from cuptiprof.bench.verdict import ALPHA, THRESHOLD, Verdict, judge, judge_pairs
+from cuptiprof.devices import Device
+from cuptiprof.errors import BenchError
+from cuptiprof.report.units import format_time
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Measurements of several functions, the first being the base, and what each of the others is against it.
+
+    Attributes:
+        measurements: in the order given.
+        verdicts: name -> verdict, of all but the first.
+    """
+
+    measurements: tuple[Measurement, ...]
+    verdicts: Mapping[str, Verdict]
+
+    @property
+    def base(self) -> Measurement:
+        """What the others are compared with."""
+        return self.measurements[0]
+
+    def __getitem__(self, name: str) -> Measurement:
+        return next(m for m in self.measurements if m.name == name)
+
+    def __str__(self) -> str:
+        width = max(len(m.name) for m in self.measurements)
+        lines = []
+        for m in self.measurements:
+            i = m.interval
+            verdict = self.verdicts.get(m.name)
+            said = f"{verdict.kind.value:6} x{verdict.ratio:.3f}  {verdict.reason}" if verdict else "base"
+            times = f"{format_time(i.median):>10}  [{format_time(i.low)}, {format_time(i.high)}]"
+            lines.append(f"{m.name:{width}}  {times:34}  {said}")
+        notes = dict.fromkeys(f"  note: {n}" for m in self.measurements for n in m.notes)
+        simulated = ["  SIMULATED: not a measurement of a GPU"] if self.base.simulated else []
+        return "\n".join([*lines, *simulated, *notes])
+
+
+def compare(
+    functions: Mapping[str, Function],
+    *,
+    params: Mapping[str, Scalar] | None = None,
+    strategy: str | Strategy = "kernel",
+    metrics: str | Iterable[str] = (),
+    flops: float | str | None = None,
+    bytes: float | str | None = None,
+    dtype: str = "",
+    l2: str = "warm",
+    setup: Function | None = None,
+    stop: Rule | None = None,
+    max_seconds: float = 3.0,
+    warmup_seconds: float = 1.0,
+    threshold: float = THRESHOLD,
+    alpha: float = ALPHA,
+    device: str | Device | None = None,
+) -> Comparison:
+    """Measure functions in turn and say which is faster.
+
+    Args:
+        functions: name -> function; the first is the base.
+        max_seconds: of measuring, for each function.
+        threshold: relative difference that does not matter: SAME is said of less.
+        alpha: how often a claim of a difference may be wrong.
+        params, strategy, metrics, flops, bytes, dtype, l2, setup, stop, warmup_seconds, device: as of ``cuptiprof.bench``.
+
+    Raises:
+        BenchError: fewer than two functions, or as ``cuptiprof.bench``.
+    """
+    if len(functions) < 2:
+        raise BenchError("compare() takes two functions or more", hint='compare({"old": f, "new": g})')
+    demand = Demand.make(metrics, flops, bytes, dtype)
+    options = Options.make(strategy, l2, stop, max_seconds * len(functions), warmup_seconds, demand)
+    calls = [make_call(name, f, setup, i) for i, (name, f) in enumerate(functions.items())]
+    with open_gpu(device) as gpu:
+        demand.check(gpu)
+        measured = measure(gpu, calls, options, dict(params or {}))
+    base, *others = measured
+    return Comparison(tuple(measured), {m.name: judge_in_turn(base, m, threshold, alpha) for m in others})
+
+
+def judge_in_turn(base: Measurement, new: Measurement, threshold: float = THRESHOLD, alpha: float = ALPHA) -> Verdict:
+    """The verdict on two measurements whose samples were taken in turn, A B B A; see ``judge_pairs``.
+
+    A round with a discarded sample is left out whole.
+
+    Raises:
+        BenchError: a sample that is 0, of a function too short for its clock.
+    """
+    for m in (base, new):
+        if m.samples.min() <= 0:
+            raise BenchError(f"{m.name!r} takes no time that its clock shows", hint="let it do more in one call")
+    rounds = _whole_rounds(base, new)
+    if not len(rounds):
+        return judge(base.samples, new.samples, threshold=threshold, alpha=alpha)
+    return judge_pairs(_at(base, rounds), _at(new, rounds), threshold=threshold, alpha=alpha)
+
+
+def _whole_rounds(base: Measurement, new: Measurement) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Places of samples whose four of a round, A B B A, are all in use."""
+    both = np.intersect1d(base.places(), new.places())
+    complete = np.intersect1d(both[both % 2 == 0], both[both % 2 == 1] - 1)
+    return np.sort(np.concatenate([complete, complete + 1]))
+
+
+def _at(m: Measurement, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Float64:
+    return m.samples[np.searchsorted(m.places(), places)]

@@ -1,0 +1,135 @@
+"""Stopping rules of the benchmark harness: when they stop, when not, and what they say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cuptiprof.bench.statistics import median_interval
+from cuptiprof.bench.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
+
+
+def stops_at(rule: Rule, samples: np.ndarray, sizes: range | list[int]) -> tuple[int, Stop] | None:
+    return next(((n, stop) for n in sizes if (stop := rule(samples[:n], 0.0))), None)
+
+
+def test_half_width_is_looked_at_few_times_only() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.lognormal(9, 0.04, 4000)
+    rule = RelativeHalfWidth(0.005)
+    found = stops_at(rule, x, range(1, 4000))
+    assert found is not None
+    n, stop = found
+    assert n in (100, 200, 400, 800, 1600, 3200) and n > 100 and stop.converged
+    assert median_interval(x[:n]).half_width <= 0.005 < median_interval(x[: n // 2]).half_width
+    assert f"after {n} samples" in stop.reason and "target 0.5 %" in stop.reason
+    # In between it judges the same samples, whatever blocks they come in.
+    assert rule(x[: n + 57], 0.0) == stop
+    assert [rule.size_at(k) for k in (0, 99, 100, 199, 200, 1000)] == [0, 0, 100, 100, 200, 800]
+    assert [RelativeHalfWidth(minimum=10, growth=1.5).size_at(k) for k in (9, 10, 15, 24, 35)] == [0, 10, 15, 23, 35]
+
+
+def test_half_width_waits_for_the_confidence() -> None:
+    rule = RelativeHalfWidth(10.0, minimum=2, growth=1.01)
+    assert stops_at(rule, np.array([5.0, 6, 5, 6, 5, 6, 5, 6]), range(1, 9)) is not None
+    found = stops_at(rule, np.array([5.0, 6, 5, 6, 5, 6, 5, 6]), range(1, 9))
+    assert found is not None and found[0] == 6  # 5 samples give 93.75 % at most
+
+
+def test_constant_series_stops_at_the_minimum() -> None:
+    found = stops_at(default_rule(), np.full(1000, 10.15), range(1, 1000))
+    assert found is not None and found[0] == 100
+    outlier = np.full(1000, 10.15)
+    outlier[7] = 11.4
+    found = stops_at(default_rule(), outlier, range(1, 1000))
+    assert found is not None and found[0] == 100
+
+
+def test_noise_that_never_settles_is_stopped_by_the_limits() -> None:
+    x = np.random.default_rng(2).lognormal(9, 2.0, 13_000)
+    n, stop = stops_at(default_rule(maximum=3000), x, [100, 200, 400, 2999, 3000]) or (0, None)
+    assert n == 3000 and stop is not None and not stop.converged and "limit 3000" in stop.reason
+    late = default_rule(seconds=2.0)(x[:5], 2.5)
+    assert late is not None and not late.converged and late.reason == "2.5 s (limit 2 s) with 5 samples"
+    assert default_rule(seconds=2.0)(x[:5], 1.9) is None
+
+
+def reference_entropy_criterion(x: np.ndarray) -> int | None:
+    """NVBench's criterion a sample at a time: every even count, a ring of 299, a line through the entropies."""
+    ring: list[float] = []
+    counts: dict[float, int] = {}
+    for n, value in enumerate(x.tolist(), 1):
+        counts[value] = counts.get(value, 0) + 1
+        ring = [*ring, -sum(c / n * math.log2(c / n) for c in counts.values())][-299:]
+        if n % 2 or n < 2:
+            continue
+        slope, intercept = np.polyfit(np.arange(len(ring)), ring, 1)
+        if math.degrees(math.atan(slope)) > 0.048:
+            continue
+        total = np.var(ring) * len(ring)
+        r2 = 1.0 if total == 0 else 1 - np.sum((slope * np.arange(len(ring)) + intercept - ring) ** 2) / total
+        if r2 >= 0.36:
+            return n
+    return None
+
+
+def test_entropy_stops_where_nvbench_stops() -> None:
+    x = 32 * np.rint(np.random.default_rng(3).normal(10_000, 60, 3000) / 32)
+    expected = reference_entropy_criterion(x)
+    assert expected is not None and expected > 100
+    # Looked at every even size it agrees with the reference; by default it looks at doubled sizes only.
+    rule = Entropy(minimum=2)
+    found = next(n for n in range(2, 3000, 2) if rule.look(x[:n]))
+    assert found == expected
+    default = stops_at(Entropy(), x, range(1, 3000))
+    assert default is not None and "entropy" in default[1].reason and default[0] >= expected
+
+
+def test_entropy_of_values_that_never_repeat_is_a_sample_count() -> None:
+    for sigma in (0.001, 0.1):
+        x = np.random.default_rng(4).lognormal(9, sigma, 4000)
+        found = next(n for n in range(2, 4000, 2) if Entropy().look(x[:n]))
+        assert 1600 < found < 2000
+
+
+def test_any_and_all() -> None:
+    x = np.ones(500)
+    either, both = Count(300) | TimeLimit(1.0), Count(300) & TimeLimit(1.0)
+    assert either(x[:10], 0.5) is None and both(x[:10], 0.5) is None
+    assert either(x[:10], 1.5) is not None and both(x[:10], 1.5) is None
+    stop = both(x[:300], 1.5)
+    assert stop == Stop("300 samples (limit 300); 1.5 s (limit 1 s) with 300 samples", False)
+    assert (RelativeHalfWidth() & Count(300))(x[:299], 0.0) is None
+    together = (RelativeHalfWidth() & Count(300) | TimeLimit(9.0))(x[:300], 0.0)
+    assert together is not None and together.converged
+    assert (Count(5) | Count(3))(x[:4], 0.0) == Stop("4 samples (limit 3)", False)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Count(0),
+        lambda: TimeLimit(0.0),
+        lambda: TimeLimit(math.nan),
+        lambda: RelativeHalfWidth(0.0),
+        lambda: RelativeHalfWidth(math.nan),
+        lambda: RelativeHalfWidth(confidence=1.0),
+        lambda: RelativeHalfWidth(minimum=1),
+        lambda: RelativeHalfWidth(growth=1.0),
+        lambda: RelativeHalfWidth(growth=math.inf),
+        lambda: Entropy(max_angle=0.0),
+        lambda: Entropy(min_r2=1.5),
+        lambda: Entropy(window=1),
+    ],
+)
+def test_senseless_rules_are_refused(make: object) -> None:
+    with pytest.raises(ValueError):
+        make()  # type: ignore[operator]
+
+
+def test_no_samples_and_broken_samples() -> None:
+    assert default_rule()(np.empty(0), 0.0) is None
+    with pytest.raises(ValueError, match="finite"):
+        default_rule()(np.full(100, math.nan), 0.0)
