@@ -115,8 +115,11 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    text = repr(value)[:MAX_TEXT]
-    return type(value).__qualname__ if ADDRESS.search(text) else text
+    text = repr(value)
+    if ADDRESS.search(text):  # no repr() of its own
+        fields = (f"{n}={plain(v)!r}" for n, v in sorted(getattr(value, "__dict__", {}).items()))
+        text = f"{type(value).__qualname__}({', '.join(fields)})"
+    return text[:MAX_TEXT]
 
 
 def same_arguments(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -25,12 +25,12 @@ from cuptiprof.bench.plot import load_matplotlib, plot_results
 from cuptiprof.bench.resume import plan
 from cuptiprof.bench.row import Row
 from cuptiprof.bench.store import Results, ResultsWriter, read_results
+from cuptiprof.bench.strategies import STRATEGIES
 from cuptiprof.bench.sweep import Task, run, tasks_of
 from cuptiprof.bench.tables import comparison_report, results_report
 from cuptiprof.bench.verdict import THRESHOLD
 from cuptiprof.cli.bench_progress import Progress, describe
 from cuptiprof.cli.output import has_rich
-from cuptiprof.devices import open_device
 from cuptiprof.errors import BenchError, CuptiprofError, ResultError
 from cuptiprof.report.names import printable
 from cuptiprof.report.units import UNITS
@@ -44,7 +44,6 @@ EXAMPLES = """examples:
   cuptiprof bench new.jsonl --plot attention.svg --x n"""
 
 INTERRUPTED = 130
-STRATEGIES = ("kernel", "event", "graph", "cpu", "wall")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,9 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--list", action="store_true", help="name the points and stop")
     what.add_argument("--resume", action="store_true", help="skip the points that --json has already")
     how = parser.add_argument_group("how to measure")
-    how.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP")
+    how.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP, host (functions without a GPU)")
     how.add_argument("--metrics", metavar="LIST", help="counters to read after timing, comma-separated")
-    how.add_argument("--strategy", choices=STRATEGIES, help="what is timed (default: as the benchmark says, or kernel)")
+    how.add_argument(
+        "--strategy", choices=list(STRATEGIES), help="what is timed (default: as the benchmark says, or kernel)"
+    )
     how.add_argument("--l2", choices=("warm", "cold"), help="state of the L2 cache before each call")
     how.add_argument("--time", type=_seconds, metavar="S", help="seconds of measuring a point, at most")
     how.add_argument("--timeout", type=_seconds, metavar="S", default=600.0, help="seconds a point may take in all (default 600)")  # fmt: skip
@@ -112,8 +113,8 @@ class _Sweep:
         self.order = {(t.benchmark.name, t.point.key): i for i, t in enumerate(tasks)}
         if len(self.order) < len(tasks):
             raise BenchError("two benchmarks have the same name and points", hint="name= tells them apart")
-        self.device = open_device(arguments.device, virtual_clock=True)
-        with open_gpu(self.device) as gpu:
+        with open_gpu(arguments.device) as gpu:
+            self.device = gpu.device or "host"  # opened once for all points
             self.environment = environment(gpu)
         self.rows: list[Row] = []
         self.left: tuple[Task, ...] = tuple(tasks)
