@@ -164,6 +164,9 @@ def _read(f: IO[bytes], path: Path_) -> Results:
         number += 1
         if len(line) > MAX_LINE or number > MAX_LINES:
             raise ResultError(f"{path}, line {number}: longer than any that cuptiprof writes")
+        if environment is not None and not line.endswith(b"\n"):  # and a writer will drop it
+            notes.append(f"{path}: its last line is cut off and was left out")
+            break
         try:
             data = _object(line)
             if environment is None or data.get("kind") == "run":
@@ -173,9 +176,6 @@ def _read(f: IO[bytes], path: Path_) -> Results:
                 raise ResultError(f"neither a run nor a point: {str(data.get('kind'))[:40]!r}")
             row = _with_environment(Row.from_dict(data), environment)
         except ResultError as e:
-            if environment is not None and not line.endswith(b"\n"):
-                notes.append(f"{path}: its last line is cut off and was left out")
-                break
             raise ResultError(f"{path}, line {number}: {e.message}", hint=e.hint) from None
         rows.pop(row.key, None)
         rows[row.key] = row
