@@ -338,7 +338,6 @@ def test_a_bar_on_a_terminal(folder: Path) -> None:
 
 
 def test_torch_functions_run_through_the_model(folder: Path) -> None:
-    pytest.importorskip("torch")
     (folder / "t.py").write_text(
         "import cuptiprof, torch\n"
         "@cuptiprof.benchmark(params={'n': [64, 128], 'dtype': [torch.float16, torch.float32]})\n"
