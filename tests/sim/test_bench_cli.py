@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
 FILE = """
 import os, time
 import cuptiprof
@@ -348,3 +350,17 @@ def test_torch_functions_run_through_the_model(folder: Path) -> None:
     done = bench(folder, "t.py", "--json", "o.jsonl")
     assert done.returncode == 0, done.stderr
     assert (128, "torch.float16") in points(folder / "o.jsonl")
+
+
+@pytest.mark.parametrize(
+    "arguments,rows",
+    [
+        (["bench_attention.py", "--device", "sim", "--filter", "tokens<=256,dtype=torch.bfloat16"], 4),
+        (["bench_sort.py", "--device", "host", "--filter", "n=1000", "--time", "0.3"], 1),
+    ],
+)
+def test_examples(tmp_path: Path, arguments: list[str], rows: int) -> None:
+    done = bench(tmp_path, EXAMPLES / arguments[0], *arguments[1:], "--format", "json", sim=False)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)["rows"]
+    assert len(shown) == rows and all(r["median_ns"] > 0 for r in shown)
