@@ -16,6 +16,7 @@ from cuptiprof.bench.measure import bench
 from cuptiprof.bench.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
 from cuptiprof.bench.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.strategies import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
+from cuptiprof.bench.sweep import run_benchmarks
 from cuptiprof.bench.verdict import Verdict, judge, judge_pairs
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "default_rule",
     "judge",
     "judge_pairs",
+    "run_benchmarks",
 ]
 
 

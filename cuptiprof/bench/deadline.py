@@ -49,5 +49,5 @@ def deadline(seconds: float, give_up: Callable[[], None]) -> Iterator[None]:
                 signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
         if on_main:
-            signal.signal(signal.SIGALRM, previous)
+            signal.signal(signal.SIGALRM, previous if previous is not None else signal.SIG_DFL)
         watchdog.cancel()

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from cuptiprof.bench.row import Row
 from cuptiprof.errors import ResultError
+from cuptiprof.report.model import Report
 from cuptiprof.version import __version__
 
 FORMAT = 1
@@ -41,6 +42,15 @@ class Results:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def report(self, *, units: str = "auto") -> Report:
+        """The table; ``print`` it, or ``.to("markdown")``. See :func:`cuptiprof.bench.tables.results_report`."""
+        from cuptiprof.bench.tables import results_report
+
+        return results_report(self, units=units)
+
+    def __str__(self) -> str:
+        return self.report().to("text")
+
 
 class ResultsWriter:
     """Appends to a results file; each line is on disk when ``add`` returns. Use as a context manager."""
@@ -64,7 +74,7 @@ class ResultsWriter:
                 raise ResultError(f"{self.path} exists", hint="--resume goes on with it; -f replaces it")
             self.notes = read_results(self.path).notes  # refuses what is not ours
         try:
-            self._file: IO[bytes] = open(self.path, "ab")  # noqa: SIM115  closed by close()
+            self._file: IO[bytes] = open(self.path, "ab", buffering=0)  # noqa: SIM115  closed by close()
             self._lock()
             self._file.truncate(0 if overwrite else self._end_of_last_line())
         except OSError as e:
@@ -125,11 +135,14 @@ class ResultsWriter:
 
     def _line(self, line: Mapping[str, Any]) -> None:
         data = json.dumps(line, allow_nan=False, default=str).encode() + b"\n"
+        before = os.fstat(self._file.fileno()).st_size
         try:
-            self._file.write(data)
-            self._file.flush()
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError as e:
+            self._file.truncate(before)  # the lines so far are good
             raise ResultError(f"cannot write {self.path}: {e.strerror}", hint="is the disk full?") from None
 
 

@@ -10,11 +10,15 @@ from typing import Any, Protocol
 
 from cuptiprof.bench.benchmark import Benchmark
 from cuptiprof.bench.deadline import TimedOut, deadline
+from cuptiprof.bench.environment import environment
 from cuptiprof.bench.failures import failure_of, release
+from cuptiprof.bench.gpu import open_gpu
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.measurement import Measurement
 from cuptiprof.bench.points import Point
 from cuptiprof.bench.row import Failure, Row, plain
+from cuptiprof.bench.store import Results
+from cuptiprof.devices import Device
 
 Measure = Callable[..., Measurement]
 
@@ -68,6 +72,26 @@ class Watcher(Protocol):
 def tasks_of(benchmarks: Iterable[Benchmark], overrides: Mapping[str, Any] | None = None) -> list[Task]:
     """All points of all benchmarks, in their order."""
     return [Task(b, point, dict(overrides or {})) for b in benchmarks for point in b.points]
+
+
+def run_benchmarks(
+    *benchmarks: Benchmark, device: str | Device | None = None, timeout: float = 0.0, **options: Any
+) -> Results:
+    """Measure all points of benchmarks, as ``cuptiprof bench`` does; failures are rows.
+
+    Args:
+        device: as of ``cuptiprof.bench``; opened once for all.
+        timeout: s that a point may take with all preparation; 0: no limit. A point that waits in native code is not interrupted.
+        options: for ``cuptiprof.bench``, in place of those of the benchmarks.
+
+    Raises:
+        DeviceError: there is no such device.
+        KeyboardInterrupt: as it came.
+    """
+    with open_gpu(device) as gpu:
+        opened, surroundings = gpu.device or "host", environment(gpu)
+    rows = run(tasks_of(benchmarks, options), device=opened, timeout=timeout)
+    return Results(tuple(rows), surroundings)
 
 
 def run(

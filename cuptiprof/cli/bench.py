@@ -7,6 +7,7 @@ FILE.py[::NAME] is run; any other file is read as results of `--json`. Exit stat
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shlex
@@ -86,7 +87,8 @@ def main(arguments: argparse.Namespace) -> int:
         conditions = [c for e in arguments.filter or () for c in selection.parse(e)]
         if not arguments.target[0].partition("::")[0].endswith(".py"):
             return _show(arguments, read_results(arguments.target[0]), baseline, conditions)
-        benchmarks = [b for t in arguments.target for b in find_benchmarks(t)]
+        with contextlib.redirect_stdout(sys.stderr):  # what the file prints is no part of the table
+            benchmarks = [b for t in arguments.target for b in find_benchmarks(t)]
         tasks = selection.select(tasks_of(benchmarks, _overrides(arguments)), conditions, lambda t: t.point.params)
         if arguments.list:
             print("\n".join(task.title for task in tasks))
@@ -155,20 +157,25 @@ class _Sweep:
 
     def run(self, baseline: Results | None) -> int:
         """Measure, print; returns the exit status."""
-        interrupted = False
+        interrupted, unwritten = False, False
         try:
-            with self.progress:
+            with contextlib.redirect_stdout(sys.stderr), self.progress:
                 run(self.left, self, device=self.device, timeout=self.arguments.timeout)
         except KeyboardInterrupt:
             interrupted = True
+        except ResultError as e:  # the disk is full: what has been measured is shown at least
+            _say(str(e))
+            unwritten = True
         finally:
             if self.writer is not None:
                 self.writer.close()
         self.rows.sort(key=lambda row: self.order[row.key])
         status = _report(self.arguments, Results(tuple(self.rows), self.environment), baseline)
-        if interrupted:
-            _say(f"interrupted after {len(self.rows)} of {len(self.order)} points. {self._how_to_go_on()}")
-            return INTERRUPTED
+        if interrupted or unwritten:
+            _say(
+                f"{'interrupted' if interrupted else 'ended'} after {len(self.rows)} of {len(self.order)} points. {self._how_to_go_on()}"
+            )
+            return INTERRUPTED if interrupted else 1
         return status
 
     def _how_to_go_on(self) -> str:

@@ -9,10 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import cuptiprof
+from cuptiprof.bench import run_benchmarks
+from cuptiprof.sim.device import SimDevice
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -127,6 +132,28 @@ def test_options_reach_the_measuring(folder: Path) -> None:
     m = line["measurement"]
     assert (m["strategy"], m["l2"], m["counters"][0]["name"]) == ("event", "cold", "inst_executed")
     assert "inst_executed" in done.stdout
+
+
+def test_what_benchmarks_print_is_no_part_of_the_table(folder: Path) -> None:
+    text = "import cuptiprof\nprint('loading')\n" + FILE.replace(
+        "    sim = SimDevice()\n", "    sim = SimDevice()\n    print('preparing')\n"
+    )
+    (folder / "bench_it.py").write_text(text)
+    done = bench(folder, "bench_it.py::gemm", "--format", "json", "--filter", "n=256")
+    assert len(json.loads(done.stdout)["rows"]) == 2
+    assert done.stderr.count("loading") == 1 and done.stderr.count("preparing") == 2
+
+
+def test_a_full_disk_ends_the_sweep_and_shows_what_there_is(folder: Path) -> None:
+    limit = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); sys.argv[0] = 'cuptiprof'; "
+    limit += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); runpy.run_module('cuptiprof', run_name='__main__')"
+    args = [sys.executable, "-c", limit, "bench", "bench_it.py::gemm", "--json", "o.jsonl", "--device", "sim"]
+    done = subprocess.run(args, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 1 and "cannot write o.jsonl: File too large" in done.stderr, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith("gemm")]
+    assert 1 <= len(rows) < 6 and f"ended after {len(rows)} of 6 points" in done.stderr
+    again = bench(folder, "bench_it.py::gemm", "--json", "o.jsonl", "--resume")
+    assert again.returncode == 0 and len(points(folder / "o.jsonl")) == 6
 
 
 def test_functions_without_a_gpu(folder: Path) -> None:
@@ -364,3 +391,16 @@ def test_examples(tmp_path: Path, arguments: list[str], rows: int) -> None:
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)["rows"]
     assert len(shown) == rows and all(r["median_ns"] > 0 for r in shown)
+
+
+def test_a_sweep_from_python() -> None:
+    sim = SimDevice()
+
+    @cuptiprof.benchmark(params={"n": [100, 200, 0]})
+    def f(n: int) -> Callable[[], object]:
+        return lambda: sim.launch("k", duration_ns=1000 * n) if n else 1 / 0
+
+    results = run_benchmarks(f, device="sim:A100", max_seconds=0.5)
+    assert [r.measurement.median for r in results.rows if r.measurement] == [100_000.0, 200_000.0]
+    assert "ZeroDivisionError" in str(results) and "chip A100" in str(results)
+    assert results.report().rows[1]["n"] == 200
