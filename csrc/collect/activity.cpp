@@ -11,6 +11,7 @@
 #include "cupti/call.h"
 #include "cupti/cbids.h"
 #include "cupti/detach.h"
+#include "cupti/exclusion.h"
 
 namespace cuptiprof {
 namespace {
