@@ -285,9 +285,10 @@ int main() {
   require(error_of([&] { ProbeDevice(api, -1); }).find("no GPU -1") != std::string::npos, "no GPU -1");
   require(!error_of([&] { ProbeDevice(api, 0).free(12345); }).empty(), "foreign addresses are refused");
   require(ProbeDevice(api, 0, false).attribute(16) > 0, "a device without probes has attributes");
-  require(
-      !error_of([&] { ProbeDevice(api, 0, false).launch("probe_spin", {1, 1, 1}, {1, 1, 1}, 0, 0, {}); }).empty(),
-      "and no probe kernels");
+  require(!error_of([&] {
+             ProbeDevice(api, 0, false).launch("probe_spin", {1, 1, 1}, {1, 1, 1}, 0, 0, {});
+           }).empty(),
+          "and no probe kernels");
   require(!error_of([&] { ProbeDevice(api, 0).launch("unknown", {1, 1, 1}, {1, 1, 1}, 0, 0, {}); }).empty(),
           "unknown kernels are refused");
   require(!error_of([&] { ProbeDevice(api, 0).set(1, 1, 2, 1, 0); }).empty(), "no sets of 16 bits");
