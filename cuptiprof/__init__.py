@@ -18,6 +18,7 @@ from cuptiprof.session import profile
 from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
+    from cuptiprof.bench.benchmark import benchmark
     from cuptiprof.bench.compare import compare
     from cuptiprof.bench.measure import bench as bench
     from cuptiprof.export.handler import tensorboard_trace_handler
@@ -32,6 +33,7 @@ __all__ = [
     "Result",
     "__version__",
     "bench",
+    "benchmark",
     "compare",
     "open",
     "profile",
@@ -44,6 +46,7 @@ _LAZY = {
     "KernelFilter": ("cuptiprof.filters", "KernelFilter"),
     "Launch": ("cuptiprof.filters", "Launch"),
     "Result": ("cuptiprof.result", "Result"),
+    "benchmark": ("cuptiprof.bench.benchmark", "benchmark"),
     "compare": ("cuptiprof.bench.compare", "compare"),
     "open": ("cuptiprof.runs", "open_run"),
     "tensorboard_trace_handler": ("cuptiprof.export.handler", "tensorboard_trace_handler"),

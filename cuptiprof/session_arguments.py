@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
 from cuptiprof.activities import kinds_of
+from cuptiprof.devices import Device
 from cuptiprof.errors import BudgetError
 from cuptiprof.units import parse_bytes
 
@@ -61,7 +62,7 @@ class Arguments:
 
 def check_arguments(
     *,
-    device: str | None,
+    device: str | Device | None,
     activities: Iterable[str] | None,
     kernels: str | Iterable[str] | KernelFilter | None,
     regions: str | Iterable[str] | None,
@@ -82,7 +83,7 @@ def check_arguments(
     if keep not in KEEP:
         raise BudgetError(f"unknown keep={keep!r}", hint=f"one of: {', '.join(KEEP)}")
     recorded: dict[str, Any] = {
-        "device": device,
+        "device": device.spec if isinstance(device, Device) else device,
         "activities": list(activities) if activities is not None else None,
         "kernels": str(kernels) if kernels is not None else None,
         "regions": str(regions) if regions is not None else None,

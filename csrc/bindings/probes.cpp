@@ -33,12 +33,12 @@ void register_probes(py::module_& m) {
   shape["live_registers"] = probes::kLiveRegisters;
   m.attr("PROBE_SHAPE") = shape;
 
-  py::class_<ProbeDevice, std::shared_ptr<ProbeDevice>>(m, "ProbeDevice",
-                                                        "A GPU with the probe kernels loaded.")
-      .def(py::init([](const std::shared_ptr<Api>& api, int device) {
-             return std::make_shared<ProbeDevice>(api, device);
+  py::class_<ProbeDevice, std::shared_ptr<ProbeDevice>>(
+      m, "ProbeDevice", "A GPU, with the probe kernels loaded unless they are not wanted.")
+      .def(py::init([](const std::shared_ptr<Api>& api, int device, bool with_probes) {
+             return std::make_shared<ProbeDevice>(api, device, with_probes);
            }),
-           py::arg("library"), py::arg("device") = 0, nogil)
+           py::arg("library"), py::arg("device") = 0, py::kw_only(), py::arg("with_probes") = true, nogil)
       .def_static(
           "count", [](const Api& api) { return ProbeDevice::count(api); }, py::arg("library"), nogil)
       .def_property_readonly("context", &ProbeDevice::context)
@@ -49,6 +49,14 @@ void register_probes(py::module_& m) {
       .def("allocate_host", &ProbeDevice::allocate_host, py::arg("size"), nogil)
       .def("free", &ProbeDevice::free, py::arg("address"), nogil)
       .def("read_word", &ProbeDevice::read_word, py::arg("address"), nogil)
+      .def(
+          "load_module",
+          [](ProbeDevice& d, const py::bytes& image) {
+            const std::string copy = image;
+            const py::gil_scoped_release nogil;
+            d.load_module(copy);
+          },
+          py::arg("image"), "Kernels of PTX text or of a cubin")
       .def("launch", &ProbeDevice::launch, py::arg("kernel"), py::arg("grid"), py::arg("block"),
            py::arg("shared"), py::arg("stream"), py::arg("arguments"), nogil)
       .def(

@@ -11,6 +11,7 @@
 #include "cupti/call.h"
 #include "cupti/cbids.h"
 #include "cupti/detach.h"
+#include "cupti/exclusion.h"
 
 namespace cuptiprof {
 namespace {
@@ -86,6 +87,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
           "cuptiActivityRegisterCallbacks");
     x_attached.store(true);
     for (auto& c : x_contexts) c.store(nullptr, std::memory_order_relaxed);
+    // Launches whose return an earlier subscription did not see any more are not on their way.
+    for (uint32_t i = 0; i < thread_slot_count(); ++i) Exclusion::leave(thread_slot(i).launching);
     x_losses.reset();
     g_region_overflow.store(0);
     x_kernels_lost.store(0);

@@ -63,9 +63,9 @@ int ProbeDevice::count(const Api& api) {
   return count;
 }
 
-ProbeDevice::ProbeDevice(std::shared_ptr<const Api> api, int device)
+ProbeDevice::ProbeDevice(std::shared_ptr<const Api> api, int device, bool with_probes)
     : x_api(std::move(api)), x_device(device) {
-  if (images().empty())
+  if (with_probes && images().empty())
     throw Error(ErrorKind::kDevice,
                 "this build of cuptiprof has no probes: nvcc was not found when it was built",
                 "install the CUDA toolkit (or set CUDACXX to its nvcc) and reinstall cuptiprof");
@@ -75,7 +75,7 @@ ProbeDevice::ProbeDevice(std::shared_ptr<const Api> api, int device)
   CP_CALL(cuDevicePrimaryCtxRetain, &x_context, x_device);
   try {
     const Current current(*this);
-    for (const Image& image : images()) {
+    for (const Image& image : with_probes ? images() : std::span<const Image>()) {
       CUmodule module = nullptr;
       CP_CALL(cuModuleLoadData, &module, static_cast<const void*>(image.data));
       x_modules.push_back(module);
@@ -111,7 +111,16 @@ int ProbeDevice::attribute(int id) const {
   return value;
 }
 
+void ProbeDevice::load_module(const std::string& image) {
+  const Current current(*this);
+  CUmodule module = nullptr;
+  CP_CALL(cuModuleLoadData, &module, static_cast<const void*>(image.c_str()));  // PTX must end with NUL
+  const std::lock_guard lock(x_functions_guard);
+  x_modules.push_back(module);
+}
+
 CUfunction ProbeDevice::function(const std::string& kernel) {
+  const std::lock_guard lock(x_functions_guard);
   if (const auto at = x_functions.find(kernel); at != x_functions.end()) return at->second;
   for (CUmodule module : x_modules) {
     CUfunction found = nullptr;

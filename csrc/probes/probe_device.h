@@ -1,14 +1,15 @@
 // One GPU on which probes run: its primary context, our modules, and what was allocated. Everything goes
 // through the driver table and is given back by the destructor.
 //
-// One thread at a time uses an object. Handles are the driver's own, as integers. Each function makes the
-// context current for its own time only, and throws Error (kCupti) with the driver's code, or kDevice where a
-// function is missing.
+// One thread at a time uses an object, but any number may launch. Handles are the driver's own, as integers.
+// Each function makes the context current for its own time only, and throws Error (kCupti) with the driver's
+// code, or kDevice where a function is missing.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ using Dim3 = std::array<unsigned, 3>;
 
 class ProbeDevice {
  public:
-  ProbeDevice(std::shared_ptr<const Api> api, int device);
+  // Without the probe kernels it is only a device: attributes, memory, streams, modules of the caller's.
+  ProbeDevice(std::shared_ptr<const Api> api, int device, bool with_probes = true);
   ~ProbeDevice();
   ProbeDevice(const ProbeDevice&) = delete;
   ProbeDevice& operator=(const ProbeDevice&) = delete;
@@ -36,6 +38,8 @@ class ProbeDevice {
   uint64_t allocate_host(size_t bytes);                 // zeroed pinned memory
   void free(uint64_t address);                          // of either kind
   uint32_t read_word(uint64_t address);                 // device memory, synchronous
+
+  void load_module(const std::string& image);  // PTX text or a cubin; its kernels can be launched
 
   // Arguments are 64 bits each. More than 48 KB of shared memory is asked for when needed.
   void launch(const std::string& kernel, Dim3 grid, Dim3 block, unsigned shared, uint64_t stream,
@@ -65,6 +69,7 @@ class ProbeDevice {
   CUdevice x_device = 0;
   CUcontext x_context = nullptr;
   std::vector<CUmodule> x_modules;
+  std::mutex x_functions_guard;  // guards x_modules and x_functions
   std::map<std::string, CUfunction> x_functions;
   std::vector<CUdeviceptr> x_memory;
   std::vector<void*> x_host_memory;

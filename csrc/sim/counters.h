@@ -7,10 +7,13 @@
 
 namespace sim {
 
-// Started range profilers and samplers: the only question an ordinary launch asks.
-extern std::atomic<uint32_t> g_counting;
-inline bool counting() { return g_counting.load(std::memory_order_relaxed) != 0; }
-inline bool counters_started() { return counting(); }
+// Started range profilers and samplers; samplers that could be started, whose counters run already.
+extern std::atomic<uint32_t> g_counting, g_configured_samplers;
+inline bool counters_started() { return g_counting.load(std::memory_order_relaxed) != 0; }
+// The only question an ordinary launch asks.
+inline bool counting() {
+  return counters_started() || g_configured_samplers.load(std::memory_order_relaxed) != 0;
+}
 // Objects that were enabled and not started die with the machine.
 void drop_profilers();
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "counters.h"
 #include "metric_eval.h"
@@ -53,9 +54,10 @@ CUptiResult Sampler::configure(const CUpti_PmSampling_SetConfig_Params& p) {
   x_interval = std::max<uint64_t>(x_interval, 1);
   x_capacity = p.hardwareBufferSize / kSampleBytes;
   x_keep_latest = p.hwBufferAppendMode == CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST;
-  x_buffer.clear(), x_kernels.clear();
+  x_buffer.clear(), x_kernels.clear(), x_unsampled.clear();
+  x_before.assign(x_config.entries.size(), 0.0);
   x_overflow = false;
-  x_configured = true;
+  if (!std::exchange(x_configured, true)) g_configured_samplers.fetch_add(1);
   Machine::get().truth.counter_configs.fetch_add(1);
   return CUPTI_SUCCESS;
 }
@@ -63,7 +65,16 @@ CUptiResult Sampler::configure(const CUpti_PmSampling_SetConfig_Params& p) {
 CUptiResult Sampler::start() {
   const std::lock_guard lock(x_mutex);
   if (!x_configured || x_started) return CUPTI_ERROR_INVALID_OPERATION;
-  x_next = Machine::get().now();
+  x_first = x_next = Machine::get().now();
+  fold_unsampled(x_next);
+  for (Kernel& k : x_unsampled) {  // still running, or not begun
+    const double share = k.start >= x_next
+                             ? 0.0
+                             : static_cast<double>(x_next - k.start) / static_cast<double>(k.end - k.start);
+    for (size_t i = 0; i < k.sums.size(); ++i) x_before[i] += k.sums[i] * share;
+    x_kernels.push_back(std::move(k));
+  }
+  x_unsampled.clear();
   x_started = true;
   g_counting.fetch_add(1);
   return CUPTI_SUCCESS;
@@ -81,7 +92,8 @@ CUptiResult Sampler::stop() {
 void Sampler::shut_down() {
   const std::lock_guard lock(x_mutex);
   if (x_started) g_counting.fetch_sub(1);
-  x_started = false;
+  if (x_configured) g_configured_samplers.fetch_sub(1);
+  x_configured = x_started = false;
 }
 
 // The hardware samples by itself; what it did since the last look follows from the clock.
@@ -110,16 +122,26 @@ void Sampler::sample_until(uint64_t now) {
 
 void Sampler::add_kernel(const Work& work) {
   const std::lock_guard lock(x_mutex);
-  if (!x_started || work.at.end <= work.at.start) return;
+  if (!x_configured || work.at.end <= work.at.start) return;
   const KernelCounters counters(work.op, static_cast<double>(work.at.end - work.at.start), x_chip);
   Kernel k{work.at.start, work.at.end, {}};
   for (const auto& e : x_config.entries) k.sums.push_back(counters.value(e.id));
-  x_kernels.push_back(std::move(k));
+  (x_started ? x_kernels : x_unsampled).push_back(std::move(k));
+  if (!x_started) fold_unsampled(Machine::get().now());
+}
+
+// Of what was not sampled, only the sums of what has ended are kept.
+void Sampler::fold_unsampled(uint64_t now) {
+  std::erase_if(x_unsampled, [&](const Kernel& k) {
+    if (k.end > now) return false;
+    for (size_t i = 0; i < k.sums.size(); ++i) x_before[i] += k.sums[i];
+    return true;
+  });
 }
 
 // A kernel's counts are spread evenly over its time; a unit's clock and the GPU's time never stand still.
 std::vector<double> Sampler::values_of(uint64_t start, uint64_t end) const {
-  std::vector<double> out(x_config.entries.size());
+  auto out = start == x_first ? x_before : std::vector<double>(x_config.entries.size());
   for (const Kernel& k : x_kernels) {
     if (k.start >= end) break;  // sorted
     if (k.end <= start) continue;
@@ -158,6 +180,7 @@ CUptiResult Sampler::decode(CUpti_PmSampling_DecodeData_Params& p) {
       break;
     }
     const auto values = values_of(start, end);
+    if (start >= x_first) std::ranges::fill(x_before, 0.0);  // had, or overwritten with its sample
     for (size_t i = 0; i < values.size(); ++i)
       CounterData::set_value(p.pCounterDataImage, p.counterDataImageSize, row, x_config.entries[i].id,
                              values[i]);

@@ -36,6 +36,7 @@ class Sampler {
   void sample_until(uint64_t now);
   std::vector<double> values_of(uint64_t start, uint64_t end) const;
   void forget_kernels();
+  void fold_unsampled(uint64_t now);
 
   std::mutex x_mutex;  // guards all
   const Chip& x_chip;
@@ -52,6 +53,12 @@ class Sampler {
   std::deque<uint64_t> x_buffer;  // starts of the samples taken and not decoded
   bool x_overflow = false;
   std::deque<Kernel> x_kernels;  // that some sample not yet decoded may overlap
+
+  // The counters run on while nothing is sampled: the first sample after a start has that too.
+  std::deque<Kernel> x_unsampled;  // placed since the last stop
+  std::vector<double>
+      x_before;          // what the first sample has beyond its own time; as the configuration's entries
+  uint64_t x_first = 0;  // start of that sample
 };
 
 // What a kernel that was placed adds to the samples of its device.

@@ -12,6 +12,7 @@ from cuptiprof.bench.counters import Demand, read_counters
 from cuptiprof.bench.environment import environment
 from cuptiprof.bench.gpu import Gpu, open_gpu
 from cuptiprof.bench.measurement import Interval, Measurement, Scalar
+from cuptiprof.bench.noise import describe_noise
 from cuptiprof.bench.roofline import make_roofline
 from cuptiprof.bench.series import Series, Spoilt, gap_note, kernel_times, reported_by, spans_of, values_of
 from cuptiprof.bench.statistics import median_interval
@@ -169,6 +170,7 @@ def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[s
         if others:
             notes.append(f"other programs use this GPU: process {', '.join(map(str, others[:5]))}")
         values = values_of(samples)
+        notes += describe_noise(values).sentences()
         interval = median_interval(values)
         out.append(
             Measurement(

@@ -1,7 +1,8 @@
 """When to stop measuring: rules as objects, joined by ``|`` (any) and ``&`` (all).
 
 Looking at the interval after every sample and stopping when it happens to be narrow makes it too narrow: 95 % intervals
-then hold the true median in 80 to 93 % of the runs (docs/benchmark-statistics.md). So rules look at few sizes only.
+then hold the true median less often, correlated ones in 83 % of the runs (docs/benchmark-statistics.md). So rules look
+at few sizes only.
 """
 
 from __future__ import annotations

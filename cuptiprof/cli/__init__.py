@@ -1,4 +1,4 @@
-"""The command line: ``cuptiprof demo | run | report | export | metrics | doctor | verify``. One file a command."""
+"""The command line: ``cuptiprof demo | run | report | export | metrics | bench | doctor | verify``. One file a command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from cuptiprof.cli import demo, doctor, export, metrics, report, run, verify
+from cuptiprof.cli import bench, demo, doctor, export, metrics, report, run, verify
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.version import __version__
 
@@ -19,6 +19,7 @@ COMMANDS = {
     "report": report,
     "export": export,
     "metrics": metrics,
+    "bench": bench,
     "doctor": doctor,
     "verify": verify,
 }

@@ -66,7 +66,7 @@ def print_reports(reports: list[Report], arguments: argparse.Namespace, *, defau
     stream = {"%1": sys.stdout, "%2": sys.stderr}.get(target)
     form = arguments.format
     if form is None:
-        form = "rich" if stream is not None and stream.isatty() and _has_rich() else "text"
+        form = "rich" if stream is not None and stream.isatty() and has_rich() else "text"
     texts = [render(r, form) for r in reports]
     joined = "\n".join(texts)
     if stream is not None:
@@ -81,7 +81,8 @@ def print_reports(reports: list[Report], arguments: argparse.Namespace, *, defau
         raise ResultError(f"cannot write {path}: {e.strerror}") from None
 
 
-def _has_rich() -> bool:
+def has_rich() -> bool:
+    """Whether the extra `cli` is installed."""
     try:
         import rich  # noqa: F401
     except ImportError:
@@ -92,7 +93,7 @@ def _has_rich() -> bool:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress | None]:
     """A progress callback that draws a bar on a terminal; None where there is none."""
-    if not sys.stderr.isatty() or not _has_rich():
+    if not sys.stderr.isatty() or not has_rich():
         yield None
         return
     from rich.console import Console

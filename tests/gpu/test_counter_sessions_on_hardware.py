@@ -1,4 +1,4 @@
-"""Sessions with counters on a real GPU (marker ``gpu``): the scenarios of tests/sim/test_counters.py, with PyTorch."""
+"""Sessions with counters on a real GPU (marker ``gpu``), with PyTorch's kernels, threads and graphs."""
 
 from __future__ import annotations
 

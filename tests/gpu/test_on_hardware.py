@@ -1,4 +1,4 @@
-"""The end-to-end behaviour on a real GPU (marker ``gpu``): what tests/sim shows on the stand-in, with PyTorch's CUDA build."""
+"""PyTorch on a real GPU (marker ``gpu``). What needs no PyTorch is in tests/behaviours, for the stand-in and for hardware."""
 
 from __future__ import annotations
 

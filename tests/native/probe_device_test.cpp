@@ -1,8 +1,11 @@
 // ProbeDevice over a driver made of functions that take notes: arguments arrive, everything is given back,
 // and a failure half way leaves nothing behind. Defines its own images(), so that it needs no nvcc.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,7 +32,9 @@ using cuptiprof::probes::ProbeDevice;
 
 struct Driver {
   std::set<void*> held;  // memory, modules, streams, events, graphs
-  int contexts = 0, depth = 0, launches = 0, calls_until_failure = -1;
+  int contexts = 0, calls_until_failure = -1;
+  std::atomic<int> depth = 0, launches = 0;
+  std::mutex arguments_guard;
   std::vector<int> function_attributes;
   std::vector<uint64_t> arguments;
   bool failed = false;
@@ -93,17 +98,19 @@ std::shared_ptr<Api> make_api() {
     return CUDA_SUCCESS;
   };
   api->cuCtxPushCurrent_v2 = [](CUcontext) {
-    ++g_driver.depth;
+    g_driver.depth.fetch_add(1, std::memory_order_relaxed);  // orders nothing for the sanitizer
     return CUDA_SUCCESS;
   };
   api->cuCtxPopCurrent_v2 = [](CUcontext*) {
-    --g_driver.depth;
+    g_driver.depth.fetch_sub(1, std::memory_order_relaxed);
     return CUDA_SUCCESS;
   };
   api->cuCtxSynchronize = [] { return CUDA_SUCCESS; };
   api->cuModuleLoadData = [](CUmodule* module, const void* data) {
     FAIL_FIRST;
-    require(std::memcmp(data, "\1\2\3", 3) == 0, "the image is passed on");
+    require(
+        std::memcmp(data, "\1\2\3", 3) == 0 || std::strcmp(static_cast<const char*>(data), "PTX text") == 0,
+        "the image is passed on, text with its end");
     *module = make<CUmodule>();
     return CUDA_SUCCESS;
   };
@@ -130,6 +137,7 @@ std::shared_ptr<Api> make_api() {
     FAIL_FIRST;
     require(gx == 7 && bx == 32, "grid and block are passed on");
     ++g_driver.launches;
+    const std::lock_guard lock(g_driver.arguments_guard);
     g_driver.arguments.clear();
     for (int i = 0; i < 3; ++i) g_driver.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
     return CUDA_SUCCESS;
@@ -205,6 +213,7 @@ void use(const std::shared_ptr<Api>& api) {
   device.launch("known", {7, 1, 1}, {32, 1, 1}, 0, 0, {memory, 42, ~0ull});
   require(g_driver.arguments == std::vector<uint64_t>{memory, 42, ~0ull}, "arguments");
   device.launch("known", {7, 1, 1}, {32, 1, 1}, 64 << 10, 0, {1, 2, 3});
+  device.load_module("PTX text");
   const uint64_t first = device.make_stream(), second = device.make_stream();
   device.order(first, second);
   device.begin_capture(first);
@@ -245,6 +254,19 @@ int main() {
                                CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
   require(g_driver.function_attributes == asked, "large shared memory is asked for, and only that");
 
+  {  // Many threads launch a kernel that none has looked up.
+    ProbeDevice device(api, 0);
+    device.load_module("PTX text");
+    std::vector<std::future<void>> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.push_back(std::async(std::launch::async, [&] {
+        for (int k = 0; k < 100; ++k) device.launch("known", {7, 1, 1}, {32, 1, 1}, 0, 0, {1, 2, 3});
+      }));
+    for (auto& t : threads) t.get();
+    require(g_driver.launches == 402, "all launches arrive");
+  }
+  require_clean("after threads");
+
   // Whichever call fails, nothing is left and the error names it.
   int failures = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -262,6 +284,11 @@ int main() {
   require(error_of([&] { ProbeDevice(api, 2); }).find("no GPU 2") != std::string::npos, "no third GPU");
   require(error_of([&] { ProbeDevice(api, -1); }).find("no GPU -1") != std::string::npos, "no GPU -1");
   require(!error_of([&] { ProbeDevice(api, 0).free(12345); }).empty(), "foreign addresses are refused");
+  require(ProbeDevice(api, 0, false).attribute(16) > 0, "a device without probes has attributes");
+  require(!error_of([&] {
+             ProbeDevice(api, 0, false).launch("probe_spin", {1, 1, 1}, {1, 1, 1}, 0, 0, {});
+           }).empty(),
+          "and no probe kernels");
   require(!error_of([&] { ProbeDevice(api, 0).launch("unknown", {1, 1, 1}, {1, 1, 1}, 0, 0, {}); }).empty(),
           "unknown kernels are refused");
   require(!error_of([&] { ProbeDevice(api, 0).set(1, 1, 2, 1, 0); }).empty(), "no sets of 16 bits");

@@ -57,6 +57,36 @@ def test_samples_are_the_exact_integral(sim: SimDevice) -> None:
     sampler.do("Stop")
 
 
+def test_the_first_sample_has_what_ran_before_it_too(sim: SimDevice) -> None:
+    """As on hardware, where the counters run on while nothing is sampled: whoever reads samples must drop it."""
+    sampler = Sampler(CounterApi(), METRICS)
+    t0 = sim.now()
+    ended = timed_kernel(sim, "ended", t0, t0 + 40_000)
+    across = timed_kernel(sim, "across", t0 + 50_000, t0 + 350_000)  # sampling starts 100 us into it
+    for op in (ended, across):
+        sim.run(op)
+    sim.advance(t0 + 150_000)
+    sampler.do("Start")
+    assert sim.now() == t0 + 150_000
+    sim.advance(t0 + 450_000)
+    sampler.decode()
+    whole, third = (sim.true_metric(METRICS[0], op)[0] for op in (ended, across))
+    third /= 3
+    assert [sampler.values(i)[0] for i in range(3)] == [pytest.approx(v) for v in (whole + 2 * third, third, 0)]
+    assert sampler.values(0)[2:] == [pytest.approx(198_000), 100_000]
+    sampler.do("Stop")
+    # Again after a stop, and not twice.
+    again = timed_kernel(sim, "again", t0 + 500_000, t0 + 510_000)
+    sim.run(again)
+    sim.advance(t0 + 600_000)
+    sampler.clear()
+    sampler.do("Start")
+    sim.advance(t0 + 800_000)
+    sampler.decode()
+    assert [sampler.values(i)[0] for i in range(2)] == [pytest.approx(sim.true_metric(METRICS[0], again)[0]), 0]
+    sampler.do("Stop")
+
+
 def test_decoding_goes_on_where_it_stopped(sim: SimDevice) -> None:
     sampler = Sampler(CounterApi(), METRICS, samples=4)
     sampler.do("Start")

@@ -60,7 +60,9 @@ PACKAGE = ROOT / "cuptiprof"
 ONLY_IN = {
     "rich": ("report/render/to_rich.py", "cli/"),
     "pyarrow": ("export/", "runs.py", "tables.py", "spill.py"),
-    "torch": ("integrations/", "sim/torch_device.py"),
+    "torch": ("bench/torch_gpu.py", "sim/torch_device.py"),
+    "matplotlib": ("bench/plot.py",),
+    "pynvml": ("bench/clocks.py",),
 }
 
 
@@ -80,7 +82,7 @@ def test_import_is_light() -> None:
     """`import cuptiprof` brings in none of the big libraries and loads no CUDA library."""
     code = (
         "import sys, cuptiprof\n"
-        "bad = [m for m in ('torch', 'pyarrow', 'rich', 'pandas', 'polars') if m in sys.modules]\n"
+        "bad = [m for m in ('torch', 'pyarrow', 'rich', 'pandas', 'polars', 'matplotlib') if m in sys.modules]\n"
         "maps = open('/proc/self/maps').read()\n"
         "print(bad, 'libcuda' in maps or 'libcupti' in maps)"
     )

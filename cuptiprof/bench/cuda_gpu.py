@@ -1,0 +1,66 @@
+"""A real GPU through the driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from cuptiprof import _core
+from cuptiprof.bench.clocks import ClockReader, nvml_clocks
+from cuptiprof.bench.gpu import DEFAULT_L2, FLUSH_FACTOR
+from cuptiprof.devices import Device
+from cuptiprof.errors import BenchError
+
+# CUdevice_attribute
+_CLOCK_KHZ, _SMS, _PCI_BUS, _PCI_DEVICE, _MEMORY_KHZ, _BUS_BITS, _L2, _PCI_DOMAIN, _MAJOR, _MINOR = (
+    13, 16, 33, 34, 36, 37, 38, 50, 75, 76,
+)  # fmt: skip
+
+
+class CudaGpu:
+    """What PyTorch's and the driver's way share."""
+
+    def __init__(self, device: Device, ordinal: int) -> None:
+        self.device: Device | None = device
+        self._probe = _core.ProbeDevice(device.library, ordinal, with_probes=False)
+        attribute = self._probe.attribute
+        self.chip = _core.chip_name(device.library, ordinal)
+        self.flush_bytes = FLUSH_FACTOR * (attribute(_L2) or DEFAULT_L2)
+        pci = f"{attribute(_PCI_DOMAIN):08X}:{attribute(_PCI_BUS):02X}:{attribute(_PCI_DEVICE):02X}.0"
+        self.clocks: ClockReader = nvml_clocks(pci)
+        self.now = time.perf_counter_ns
+
+    def attributes(self) -> dict[str, int]:
+        ids = {"sms": _SMS, "clock_khz": _CLOCK_KHZ, "memory_khz": _MEMORY_KHZ, "bus_bits": _BUS_BITS, "major": _MAJOR, "minor": _MINOR}  # fmt: skip
+        return {name: self._probe.attribute(i) for name, i in ids.items()}
+
+
+class DriverGpu(CudaGpu):
+    """Device 0 where PyTorch is not in use: for CuPy, JAX and the like. No events or graphs: whose stream is not known."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device, 0)
+        self._flush = 0
+        self.synchronize = self._probe.synchronize
+
+    def flush_l2(self) -> None:
+        if not self._flush:
+            self._flush = self._probe.allocate(self.flush_bytes, False)
+        self._probe.set(self._flush, 0, 4, self.flush_bytes // 4, 0)
+
+    def record(self) -> Any:
+        raise _needs_torch("events")
+
+    def elapsed_ns(self, first: Any, second: Any) -> float:
+        raise _needs_torch("events")
+
+    def capture(self, function: Callable[[], object]) -> Callable[[], None]:
+        raise _needs_torch("graphs")
+
+
+def _needs_torch(what: str) -> BenchError:
+    return BenchError(
+        f"{what} need PyTorch, which this program does not use",
+        hint='strategy="kernel" measures any program\'s GPU work',
+    )

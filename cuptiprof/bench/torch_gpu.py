@@ -1,0 +1,50 @@
+"""A real GPU as PyTorch uses it: its current device and stream, its events and graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cuptiprof.bench.cuda_gpu import CudaGpu
+from cuptiprof.bench.gpu import cannot_capture
+from cuptiprof.devices import Device
+from cuptiprof.errors import BenchError
+
+
+class TorchGpu(CudaGpu):
+    """PyTorch's current device and stream."""
+
+    def __init__(self, device: Device) -> None:
+        import torch
+
+        self._torch: Any = torch
+        super().__init__(device, int(torch.cuda.current_device()))
+        self._flush: Any = None
+        self.synchronize = torch.cuda.synchronize
+
+    def flush_l2(self) -> None:
+        if self._flush is None:
+            self._flush = self._torch.empty(self.flush_bytes, dtype=self._torch.uint8, device="cuda")
+        self._flush.zero_()
+
+    def record(self) -> Any:
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed_ns(self, first: Any, second: Any) -> float:
+        return float(first.elapsed_time(second)) * 1e6
+
+    def capture(self, function: Callable[[], object]) -> Callable[[], None]:
+        cuda = self._torch.cuda
+        if cuda.is_current_stream_capturing():
+            raise BenchError("a graph is being captured already", hint="measure outside of torch.cuda.graph")
+        graph = cuda.CUDAGraph()
+        self.synchronize()
+        try:
+            with cuda.graph(graph):
+                function()
+        except RuntimeError as e:
+            raise cannot_capture(str(e).splitlines()[0]) from e
+        replay: Callable[[], None] = graph.replay
+        return replay

@@ -1,0 +1,77 @@
+"""The fixture ``cuptiprof_bench``: measurements in tests, stored and compared like those of ``cuptiprof bench``.
+
+A package of its own: pytest imports it in every run, and ``cuptiprof`` itself (with its native module) only when a test measures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from cuptiprof_pytest.session import BenchFixture, BenchSession
+
+_SESSION: pytest.StashKey[BenchSession] = pytest.StashKey()
+_FIXTURE: pytest.StashKey[BenchFixture] = pytest.StashKey()
+_OPTIONS = ("json", "baseline", "fail_if_slower")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("cuptiprof", "measurements with the fixture cuptiprof_bench")
+    group.addoption(
+        "--cuptiprof-json", metavar="OUT", help="store the measurements of this run there (replaces older ones)"
+    )
+    group.addoption("--cuptiprof-baseline", metavar="RESULTS", help="judge each measurement against these")
+    group.addoption(
+        "--cuptiprof-fail-if-slower",
+        metavar="P%",
+        help="a test fails if a measurement is SLOWER than the baseline and its whole interval is at or above P%%",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if any(config.getoption(f"cuptiprof_{name}") for name in _OPTIONS):
+        _session(config)  # a baseline that cannot be read is said before the first test
+
+
+def _session(config: pytest.Config) -> BenchSession:
+    if _SESSION not in config.stash:
+        from cuptiprof_pytest.session import BenchSession
+
+        json, baseline, limit = (config.getoption(f"cuptiprof_{name}") for name in _OPTIONS)
+        config.stash[_SESSION] = BenchSession(json, baseline, limit)
+    return config.stash[_SESSION]
+
+
+@pytest.fixture
+def cuptiprof_bench(request: pytest.FixtureRequest) -> Any:
+    """``m = cuptiprof_bench(function, *args, **options)`` measures ``function(*args)``.
+
+    `options` are those of ``cuptiprof.bench``. The test's own parameters become those of the measurement; several measurements in
+    one test need a ``name=`` each. Returns a ``cuptiprof.bench.Measurement``.
+    """
+    from cuptiprof_pytest.session import BenchFixture
+
+    if hasattr(request.config, "workerinput"):
+        pytest.fail("measurements beside each other disturb each other: run with -n 0", pytrace=False)
+    fixture = request.node.stash[_FIXTURE] = BenchFixture(_session(request.config), request.node)
+    return fixture
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    result = yield
+    if _FIXTURE in item.stash and (slower := item.stash[_FIXTURE].slower):
+        pytest.fail("\n".join(slower), pytrace=False)
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if _SESSION in config.stash:
+        config.stash[_SESSION].summarize(terminalreporter)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _SESSION in config.stash:
+        config.stash[_SESSION].close()

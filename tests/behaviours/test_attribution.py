@@ -1,0 +1,180 @@
+"""Regions by external correlation: the same attribution as by launch callbacks, where CUPTI can give it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gpu import HOST_TO_DEVICE, Gpu
+
+import cuptiprof
+
+pytest_plugins = ["behaviour_fixtures"]
+
+Body = Callable[[Gpu], object]
+
+
+def collected(gpu: Gpu, attribution: str, body: Body, **options: Any) -> cuptiprof.Result:
+    gpu.prepare("node")
+    prof = cuptiprof.profile(device=gpu.device, **options)
+    prof._attribution = attribution
+    with prof:
+        body(gpu)
+    return prof.result()
+
+
+def attributed(result: cuptiprof.Result, table: str = "kernels") -> Counter[tuple[object, ...]]:
+    """How often each (name, region path) occurs; instances are checked against the regions, as they differ from run to run."""
+    rows = getattr(result, table)
+    instances = {int(i): p for i, p in zip(result.regions["instance"], result.regions["path"], strict=True)}
+    for instance, path in zip(rows["region_instance"], rows["region"], strict=True):
+        assert instances.get(int(instance), "") == path
+    names = rows["name"] if "name" in rows.column_names else [""] * len(rows)
+    return Counter(zip(names, rows["region"], strict=True))
+
+
+def same_both_ways(gpu: Gpu, body: Body, table: str = "kernels", **options: Any) -> Counter[tuple[object, ...]]:
+    by_callback = collected(gpu, "callback", body, **options)
+    by_external = collected(gpu, "external", body, **options)
+    assert not by_callback.losses and not by_external.losses, (by_callback.losses.line(), by_external.losses.line())
+    assert attributed(by_external, table) == attributed(by_callback, table)
+    assert Counter(by_external.regions["path"]) == Counter(by_callback.regions["path"])
+    return attributed(by_external, table)
+
+
+def nested(gpu: Gpu) -> None:
+    gpu.launch("outside")
+    for _ in range(50):
+        with cuptiprof.region("step"):
+            gpu.launch("first", count=3)
+            with cuptiprof.region("fwd"):
+                gpu.launch("gemm")
+                gpu.copy(HOST_TO_DEVICE, 4096)
+            gpu.launch("last")
+    gpu.launch("outside_again")
+
+
+def threads(gpu: Gpu) -> None:
+    barrier = threading.Barrier(4)
+
+    def work(i: int) -> None:
+        with cuptiprof.region(f"t{i}"):
+            barrier.wait()
+            for _ in range(200):
+                with cuptiprof.region("inner"):
+                    gpu.launch(f"k{i}")
+                gpu.launch(f"l{i}")
+            barrier.wait()
+        gpu.launch(f"after{i}")
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in workers:
+        t.start()
+    for t in workers:
+        t.join()
+
+
+def inherits(gpu: Gpu) -> None:
+    """A thread without regions of its own works for the only one that has any; after that for nobody."""
+    for name in ("fwd", "bwd"):
+        with cuptiprof.region(name):
+            t = threading.Thread(target=lambda: gpu.launch("in_worker", count=10))
+            t.start()
+            t.join()
+    t = threading.Thread(target=lambda: gpu.launch("outside", count=10))
+    t.start()
+    t.join()
+
+
+def graph(gpu: Gpu) -> None:
+    made = gpu.graph(lambda stream: gpu.launch("node", count=4, stream=stream))
+    with cuptiprof.region("replayed"):
+        gpu.run_graph(made)
+    gpu.run_graph(made)
+
+
+@pytest.mark.parametrize("activities", [["kernel", "memcpy"], ["kernel", "memcpy", "runtime"], None])
+@pytest.mark.parametrize("body", [nested, threads, inherits, graph])
+def test_both_ways_give_the_same_regions(gpu: Gpu, body: Body, activities: list[str] | None) -> None:
+    counts = same_both_ways(gpu, body, activities=activities)
+    assert sum(counts.values()) >= 8
+    assert len({region for _, region in counts}) >= 2
+
+
+def test_copies_too(gpu: Gpu) -> None:
+    assert same_both_ways(gpu, nested, "memcpys", activities=["kernel", "memcpy"]) == {("", "step/fwd"): 50}
+
+
+def test_threads_of_kernels(gpu: Gpu) -> None:
+    def body(gpu: Gpu) -> None:
+        with cuptiprof.region("r"):
+            gpu.launch("mine")
+        gpu.launch("mine_too")
+
+    r = collected(gpu, "external", body, activities=["kernel"])
+    assert set(r.kernels["thread"]) == {threading.get_native_id()}
+
+
+def test_an_exit_after_the_session_leaves_nothing_on_the_stack(gpu: Gpu) -> None:
+    region = cuptiprof.region("left_late")
+    collected(gpu, "external", lambda _: region.__enter__(), activities=["kernel"])
+    region.__exit__(None, None, None)
+    r = collected(gpu, "external", lambda _: gpu.launch("next"), activities=["kernel"])
+    assert list(r.kernels["region"]) == [""]
+    assert not r.losses
+
+
+def test_a_region_open_since_an_earlier_session_belongs_to_nobody(gpu: Gpu) -> None:
+    region = cuptiprof.region("older")
+    collected(gpu, "external", lambda _: region.__enter__(), activities=["kernel"])
+    r = collected(gpu, "external", lambda _: gpu.launch("k"), activities=["kernel"])
+    region.__exit__(None, None, None)
+    assert list(r.kernels["region"]) == [""]
+    assert not r.losses
+
+
+def test_tasks_of_one_thread_share_a_stack(gpu: Gpu) -> None:
+    """The known limit, which launch callbacks do not have: CUPTI's stack is per thread, not per task."""
+
+    def body(gpu: Gpu) -> None:
+        async def task(name: str) -> None:
+            with cuptiprof.region(name):
+                await asyncio.sleep(0)
+                gpu.launch(f"k_{name}")
+                await asyncio.sleep(0)
+
+        async def both() -> None:
+            await asyncio.gather(task("a"), task("b"))
+
+        asyncio.run(both())
+
+    right = {("k_a", "a"): 1, ("k_b", "b"): 1}
+    assert attributed(collected(gpu, "callback", body, activities=["kernel"])) == right
+    assert attributed(collected(gpu, "external", body, activities=["kernel"])) != right
+
+
+def test_none_attributes_nothing_and_loses_nothing(gpu: Gpu) -> None:
+    r = collected(gpu, "none", nested, activities=["kernel"])
+    assert len(r.kernels) == 50 * 5 + 2 and not r.losses
+    assert set(r.kernels["region"]) == {""}
+
+
+def test_many_sessions_leave_nothing_switched_on(gpu: Gpu) -> None:
+    """A kind or a call still enabled would show in the second, or be refused."""
+    for _ in range(5):
+        r = collected(gpu, "external", nested, activities=["kernel"])
+        assert len(r.kernels) == 252 and len(r.api_calls) == 0 and not r.losses
+
+
+def test_times_are_the_same_columns(gpu: Gpu) -> None:
+    r = collected(gpu, "external", nested, activities=["kernel"])
+    assert np.all(r.kernels["end"] >= r.kernels["start"])
+    inside = r.kernels["region"] != ""
+    regions = {int(i): int(s) for i, s in zip(r.regions["instance"], r.regions["start"], strict=True)}
+    starts = np.array([regions[int(i)] for i in r.kernels["region_instance"][inside]])
+    assert np.all(r.kernels["start"][inside] >= starts)

@@ -1,0 +1,84 @@
+"""The harness on a real GPU (marker ``gpu``): the strategies agree with each other and with what is known."""
+
+from __future__ import annotations
+
+import pytest
+
+import cuptiprof
+from cuptiprof.bench import Kernel
+from cuptiprof.errors import BenchError
+from cuptiprof.locate import driver_present
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not driver_present(), reason="no NVIDIA driver on this machine"),
+]
+
+
+@pytest.fixture(scope="module")
+def torch():  # type: ignore[no-untyped-def]
+    module = pytest.importorskip("torch")
+    if not module.cuda.is_available():
+        pytest.skip("this torch has no CUDA")
+    return module
+
+
+def test_the_strategies_agree_on_a_long_kernel(torch) -> None:  # type: ignore[no-untyped-def]
+    a = torch.randn(4096, 4096, device="cuda")
+
+    def work() -> None:
+        torch.mm(a, a)
+
+    kernel, event, graph, wall = (cuptiprof.bench(work, strategy=s) for s in ("kernel", "event", "graph", "wall"))
+    for other in (event, graph, wall):
+        assert other.median == pytest.approx(kernel.median, rel=0.05), other
+    assert cuptiprof.bench(work, strategy="cpu").median < kernel.median / 2
+
+
+def test_many_short_kernels(torch) -> None:  # type: ignore[no-untyped-def]
+    x = torch.zeros(1024, device="cuda")
+
+    def work() -> None:
+        for _ in range(20):
+            x.add_(1)
+
+    by_sum, by_span = cuptiprof.bench(work), cuptiprof.bench(work, strategy=Kernel(span=True))
+    graph = cuptiprof.bench(work, strategy="graph")
+    assert by_sum.kernels[0].calls == 20 and not by_sum.discarded
+    assert by_sum.median <= graph.median * 1.2 and graph.median <= by_span.median * 1.2
+
+
+def test_a_cold_l2_is_slower_than_a_warm_one(torch) -> None:  # type: ignore[no-untyped-def]
+    x = torch.ones(2 << 20, device="cuda")  # 8 MB
+
+    def work() -> None:
+        x.sum()
+
+    warm, cold = cuptiprof.bench(work, l2="warm"), cuptiprof.bench(work, l2="cold")
+    assert cold.median > 1.05 * warm.median
+
+
+def test_a_function_is_the_same_as_itself(torch) -> None:  # type: ignore[no-untyped-def]
+    a = torch.randn(1024, 1024, device="cuda")
+    found = cuptiprof.compare({"one": lambda: torch.mm(a, a), "two": lambda: torch.mm(a, a)})
+    assert not found.verdicts["two"].differs
+
+
+def test_counters_and_roofline(torch) -> None:  # type: ignore[no-untyped-def]
+    x, y = torch.ones(1 << 26, device="cuda"), torch.empty(1 << 26, device="cuda")
+    m = cuptiprof.bench(lambda: torch.add(x, 1.0, out=y), metrics="achieved_occupancy", flops=1 << 26, bytes="measured", dtype="float32")  # fmt: skip
+    if any("could not be read" in n for n in m.notes):
+        assert any("privileges" in n or "PRIVILEGES" in n or "administrators" in n for n in m.notes), m.notes
+        return
+    assert 0 < m.counter("achieved_occupancy") <= 1
+    assert m.roofline is not None and m.roofline.bytes == pytest.approx(2 * x.nbytes, rel=0.1)
+    assert m.roofline.bound == "memory" and 0.4 < m.roofline.share < 1.0
+
+
+def test_what_cannot_be_measured(torch) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BenchError, match="nothing to do"):
+        cuptiprof.bench(lambda: None)
+    x = torch.ones(8, device="cuda")
+    with pytest.raises(BenchError, match="captured"):
+        cuptiprof.bench(lambda: x.sum().item(), strategy="graph")
+    assert float(x.sum()) == 8  # the failed capture has left nothing behind

@@ -1,0 +1,81 @@
+"""Peaks of chips and the position under them."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cuptiprof.bench import CounterValue
+from cuptiprof.bench.counters import Demand, Read
+from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
+from cuptiprof.bench.roofline import make_roofline
+from cuptiprof.errors import BenchError
+from cuptiprof.sim.roofline import CHIPS
+
+# What the driver says of boards that NVIDIA's data sheets describe (clock: boost, as the sheets count).
+BOARDS = {
+    "H100": {"sms": 132, "clock_khz": 1_830_000, "memory_khz": 2_619_000, "bus_bits": 5120, "major": 9, "minor": 0},
+    "A100": {"sms": 108, "clock_khz": 1_410_000, "memory_khz": 1_593_000, "bus_bits": 5120, "major": 8, "minor": 0},
+    "V100": {"sms": 80, "clock_khz": 1_530_000, "memory_khz": 877_000, "bus_bits": 4096, "major": 7, "minor": 0},
+}
+
+
+def gpu(chip: str, attributes: dict[str, int]) -> Any:
+    return SimpleNamespace(chip=chip, attributes=lambda: attributes)
+
+
+@pytest.mark.parametrize("chip", BOARDS)
+def test_peaks_from_the_driver_are_those_of_the_data_sheet(chip: str) -> None:
+    real, sheet = gpu(chip, BOARDS[chip]), CHIPS[chip]
+    assert peak_byte_rate(real) == pytest.approx(sheet.dram, rel=0.01)
+    assert peak_flop_rate(real, "float16") == pytest.approx(sheet.half, rel=0.01)
+    assert peak_flop_rate(real, "float32") == pytest.approx(sheet.float32, rel=0.08)  # H100's sheet has 1.98 GHz there
+    if sheet.tf32:
+        assert peak_flop_rate(real, "tf32") == pytest.approx(sheet.tf32, rel=0.01)
+        assert peak_flop_rate(real, "int8") == pytest.approx(sheet.int8, rel=0.01)
+
+
+def test_a_chip_that_nobody_knows_has_no_peak() -> None:
+    new = gpu("", {**BOARDS["H100"], "major": 99})
+    assert math.isnan(peak_flop_rate(new, "float32")) and peak_byte_rate(new) > 0
+    silent = gpu("", {**BOARDS["H100"], "memory_khz": 0})
+    assert math.isnan(peak_byte_rate(silent))
+    with pytest.raises(BenchError, match="float7"):
+        peak_flop_rate(new, "float7")
+
+
+def test_the_nearest_roof() -> None:
+    h100 = gpu("H100", {})
+    for flops, amount, bound in ((1e9, 1e3, "compute"), (1e6, 1e6, "memory")):
+        r = make_roofline(h100, Demand(flops=flops, bytes=amount, dtype="bfloat16"), Read(), 10_000)
+        assert r is not None and r.bound == bound
+        peaks = {"compute": flops / 1e-5 / CHIPS["H100"].half, "memory": amount / 1e-5 / CHIPS["H100"].dram}
+        assert r.share == pytest.approx(peaks[bound]) and r.intensity == flops / amount
+    only_bytes = make_roofline(h100, Demand(bytes=3.35e6), Read(), 2_000)
+    assert only_bytes is not None and only_bytes.bound == "memory" and only_bytes.share == pytest.approx(0.5)
+    without_dtype = make_roofline(h100, Demand(flops=1e9), Read(), 10_000)
+    assert without_dtype is not None and without_dtype.bound == "" and math.isnan(without_dtype.share)
+    assert make_roofline(h100, Demand(), Read(), 10_000) is None
+
+
+def test_operations_of_two_pipes_have_the_peak_of_their_mix() -> None:
+    """1 TFLOP/s of 10 on one pipe and 60 of 100 on the other: 70 % of the time at full speed."""
+    values = {
+        "roofline_fp32_achieved": (1e12, "flop/s"),
+        "roofline_fp32_peak": (10e12, "flop/s"),
+        "roofline_tensor_x_achieved": (60e12, "op/s"),
+        "roofline_tensor_x_peak": (100e12, "op/s"),
+        "roofline_fp64_achieved": (0.0, "flop/s"),
+        "roofline_fp64_peak": (5e12, "flop/s"),
+        "roofline_dram_achieved": (1e12, "byte/s"),
+        "roofline_dram_peak": (3e12, "byte/s"),
+        "gpu__time_duration.sum": (10_000.0, "ns"),
+    }
+    read = Read(all=tuple(CounterValue(n, v, u) for n, (v, u) in values.items()))
+    r = make_roofline(gpu("H100", {}), Demand(measure_flops=True), read, 10_000)
+    assert r is not None
+    assert r.flops == pytest.approx(61e12 * 10e-6)
+    assert r.share == pytest.approx(0.7) and r.bound == "compute" and "tensor_x" in r.source

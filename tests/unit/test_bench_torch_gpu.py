@@ -1,0 +1,150 @@
+"""PyTorch's way to the GPU, against a made-up torch whose calls are written down: what is called, in which order."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import cuptiprof.bench.cuda_gpu as cuda_gpu
+from cuptiprof.bench.clocks import NoClocks
+from cuptiprof.bench.strategies import Call, Event, Graph
+from cuptiprof.bench.torch_gpu import TorchGpu
+from cuptiprof.errors import BenchError
+
+ATTRIBUTES = {13: 1_980_000, 16: 132, 33: 0x3B, 34: 0, 36: 2_619_000, 37: 5120, 38: 50 << 20, 50: 0, 75: 9, 76: 0}
+
+
+class FakeTorch(ModuleType):
+    """Events are stamped with the time at which they are recorded; a call of the function takes 1 ms of it."""
+
+    uint8 = "uint8"
+
+    def __init__(self) -> None:
+        super().__init__("torch")
+        self.said: list[str] = []
+        self.ms = 0.0
+        self.pci: list[str] = []
+        self.refuses = False
+        fake = self
+
+        class FakeEvent:
+            def __init__(self, enable_timing: bool = False) -> None:
+                assert enable_timing
+
+            def record(self) -> None:
+                fake.said.append("event")
+                self.at = fake.ms
+
+            def elapsed_time(self, other: Any) -> float:
+                return float(other.at - self.at)
+
+        class FakeGraph:
+            def replay(self) -> None:
+                fake.said.append("replay")
+                fake.ms += 1
+
+        @contextlib.contextmanager
+        def graph(g: Any) -> Iterator[None]:
+            fake.said.append("capture")
+            yield
+            if fake.refuses:
+                raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+        self.cuda = SimpleNamespace(
+            current_device=lambda: 0,
+            synchronize=lambda: fake.said.append("sync"),
+            Event=FakeEvent,
+            CUDAGraph=FakeGraph,
+            graph=graph,
+            is_current_stream_capturing=lambda: False,
+        )
+
+    def empty(self, size: int, dtype: str, device: str) -> Any:
+        self.said.append(f"empty {size}")
+        return SimpleNamespace(zero_=lambda: self.said.append("flush"))
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
+    fake = FakeTorch()
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    probe = SimpleNamespace(attribute=lambda i: ATTRIBUTES[i])
+    seen: list[str] = []
+    monkeypatch.setattr(
+        cuda_gpu,
+        "_core",
+        SimpleNamespace(
+            ProbeDevice=lambda library, device, with_probes: probe, chip_name=lambda library, device: "GH100"
+        ),
+    )
+    monkeypatch.setattr(cuda_gpu, "nvml_clocks", lambda pci: seen.append(pci) or NoClocks("none"))  # type: ignore[func-returns-value]
+    fake.pci = seen
+    return fake
+
+
+def make() -> TorchGpu:
+    return TorchGpu(SimpleNamespace(library=None, simulated=False))  # type: ignore[arg-type]
+
+
+def test_facts(torch: FakeTorch) -> None:
+    gpu = make()
+    assert gpu.attributes() == {"sms": 132, "clock_khz": 1_980_000, "memory_khz": 2_619_000, "bus_bits": 5120, "major": 9, "minor": 0}  # fmt: skip
+    assert gpu.chip == "GH100" and torch.pci == ["00000000:3B:00.0"]
+
+
+def test_a_cold_sample_by_events(torch: FakeTorch) -> None:
+    gpu = make()
+
+    def work() -> None:
+        torch.said.append("f")
+        torch.ms += 1
+
+    call = Call("f", work)
+    Event().prepare(gpu, call, 1e6, True)
+    samples = Event().rounds(gpu, [call], 2, True, lambda: None)[0]
+    assert torch.said == [
+        f"empty {2 * (50 << 20)}",
+        "flush",
+        "event",
+        "f",
+        "event",
+        "flush",
+        "event",
+        "f",
+        "event",
+        "sync",
+    ]
+    assert [s.value for s in samples] == [1e6, 1e6]
+
+
+def test_a_graph_is_captured_after_waiting_and_replayed(torch: FakeTorch) -> None:
+    gpu = make()
+    call = Call("f", lambda: torch.said.append("f"))
+    Graph().prepare(gpu, call, 25_000, False)
+    assert call.batch == 2
+    assert torch.said == ["sync", "capture", "f", "f", "replay", "sync"]
+    torch.said.clear()
+    samples = Graph().rounds(gpu, [call], 1, False, lambda: None)[0]
+    assert torch.said == ["event", "replay", "event", "sync"] and samples[0].value == 5e5
+
+
+def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:
+    torch.refuses = True
+    with pytest.raises(BenchError, match="not permitted when stream is capturing") as caught:
+        make().capture(lambda: None)
+    assert "kernel" in caught.value.hint and "more" not in str(caught.value)
+    torch.cuda.is_current_stream_capturing = lambda: True
+    with pytest.raises(BenchError, match="captured already"):
+        make().capture(lambda: None)
+
+
+def test_the_driver_alone_has_no_events(torch: FakeTorch) -> None:
+    gpu = cuda_gpu.DriverGpu.__new__(cuda_gpu.DriverGpu)
+    for refused in (gpu.record, lambda: gpu.elapsed_ns(0, 0), lambda: gpu.capture(lambda: None)):
+        with pytest.raises(BenchError, match="PyTorch"):
+            refused()
