@@ -24,7 +24,7 @@ from cuptiprof.bench.statistics import median_interval
 from cuptiprof.bench.strategies import Call
 from cuptiprof.devices import SimulatedDevice
 
-BATCH = 500
+BATCH = 1000
 """Empty calls between two readings of the clock: what strategy "cpu" takes for 20 us."""
 SAMPLES = 2000
 SIZES = (100, 1000, 10_000)
@@ -36,23 +36,23 @@ def empty() -> None:
     """The function that is measured."""
 
 
-def bare_batches() -> float:
+def bare_batches(function: Callable[[], None] = empty) -> float:
     """ns of a call: nothing but readings of the clock around calls in a row."""
     times = []
     for _ in range(SAMPLES):
         start = time.perf_counter_ns()
         for _ in repeat(None, BATCH):
-            empty()
+            function()
         times.append(time.perf_counter_ns() - start)
     return float(np.median(times)) / BATCH
 
 
-def bare_single() -> float:
+def bare_single(function: Callable[[], None] = empty) -> float:
     """ns of one call between two readings of the clock, so the time of a reading too."""
     times = []
     for _ in range(SAMPLES):
         start = time.perf_counter_ns()
-        empty()
+        function()
         times.append(time.perf_counter_ns() - start)
     return float(np.median(times))
 
