@@ -26,8 +26,8 @@ from cuptiprof.errors import BenchError
 FIRST_BLOCK = 10
 """Shows how long a sample takes; fewer of functions that would take longer than there is time."""
 LEAST_SECONDS = 0.2
-"""Measuring takes at least so long on a real clock, however narrow the interval: a burst of milliseconds sees one state of the machine,
-and the next burst another."""
+"""Measuring takes at least so long on a real clock, however narrow the interval, unless a limit ends it: a burst of milliseconds sees
+one state of the machine, and the next burst another."""
 BLOCK_SECONDS = 0.5
 """No block is longer: a lost record costs all of its block."""
 BLOCK_SAMPLES = 2000
@@ -235,7 +235,8 @@ def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
         for state, values in zip(states, usable, strict=True):
             # A call that is known well enough goes on as the others need it: they are measured in turn.
             state.stop = options.rule(values, elapsed)
-        if all(s.stop for s in states) and elapsed >= least:
+        stops = [s.stop for s in states if s.stop]
+        if len(stops) == len(states) and (elapsed >= least or not all(stop.converged for stop in stops)):
             return log
         took = max(time.monotonic() - block_began, 1e-6)
         fits = int(block_size * min(BLOCK_SECONDS, max(options.max_seconds - elapsed, 0.0)) / took)
