@@ -233,7 +233,7 @@ def memory(device: str) -> dict[str, Any]:
 def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--device", choices=("cuda", "sim"), default="sim")
-    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=70, help="fewer rounds when they would take longer")
     parser.add_argument("--memory-of", choices=("tracing", "direct"), help="only this part, as JSON")
     options = parser.parse_args()

@@ -24,9 +24,9 @@ from cuptiprof.bench.statistics import median_interval
 from cuptiprof.bench.strategies import Call
 from cuptiprof.devices import SimulatedDevice
 
-BATCH = 1000
-"""Empty calls between two readings of the clock: what strategy "cpu" takes for 20 us."""
-SAMPLES = 2000
+BATCH = 5000
+"""Empty calls between two readings of the clock: what strategy "cpu" takes for 100 us."""
+SAMPLES = 1000
 SIZES = (100, 1000, 10_000)
 FEW, MANY = 2, 102
 KERNELS_IN_CALL = 3
@@ -59,7 +59,7 @@ def bare_single(function: Callable[[], None] = empty) -> float:
 
 def by_timeit() -> float:
     """timeit's median of repeats, ns of a call."""
-    return float(np.median(timeit.Timer(empty).repeat(SAMPLES // 10, 10 * BATCH))) / (10 * BATCH) * 1e9
+    return float(np.median(timeit.Timer(empty).repeat(SAMPLES, BATCH))) / BATCH * 1e9
 
 
 def inside(rounds: int) -> dict[str, Any]:

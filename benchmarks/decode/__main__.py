@@ -62,7 +62,7 @@ def measure(program: Program, records: int, rounds: int, seconds: float) -> dict
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--records", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
-    parser.add_argument("--rounds", type=int, default=48)
+    parser.add_argument("--rounds", type=int, default=96)
     parser.add_argument("--seconds", type=float, default=60, help="of each number of records; then fewer rounds")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as build:

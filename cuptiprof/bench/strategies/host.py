@@ -10,9 +10,10 @@ from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.strategies.base import Call, Sample, Strategy, Tick, before_sample, orders, repeated
 from cuptiprof.errors import BenchError
 
-SHORTEST_NS = 20_000
-"""Two readings of the clock take some 50 ns: shorter calls are repeated between them until this is filled."""
-MOST_CALLS = 1000
+SHORTEST_NS = 100_000
+"""Shorter calls are repeated between two readings of the clock until this is filled: the readings take some 50 ns, and the first calls
+after the harness's own work, with its data in the caches, lose about 500 ns."""
+MOST_CALLS = 5000
 MOST_LAUNCHING_CALLS = 50
 """of a call that gives the GPU work: with about a thousand launches in flight the next one waits"""
 
