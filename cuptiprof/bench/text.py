@@ -85,7 +85,8 @@ def _byte_rate(rate: float) -> str:
 
 
 def _how(m: Measurement) -> str:
-    text = f"{m.warmup_calls} calls of warm-up (the first {format_time(m.first_call_ns)}); stopped: {m.stopped_by}"
+    first = f" (the first {format_time(m.first_call_ns)})" if math.isfinite(m.first_call_ns) else ""
+    text = f"{m.warmup_calls} calls of warm-up{first}; stopped: {m.stopped_by}"
     if m.discarded:
         reasons = [d.reason for d in m.discarded]
         counted = ", ".join(f"{reasons.count(r)} {r}" for r in dict.fromkeys(reasons))
