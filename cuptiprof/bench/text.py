@@ -71,7 +71,7 @@ def _roofline(m: Measurement) -> Iterator[str]:
         parts.append(_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
     if not math.isnan(r.intensity):
         parts.append(f"{r.intensity:.3g} FLOP/B")
-    bound = f"; nearest roof: {r.bound}" if r.bound else ""
+    bound = f"; nearest roof: {r.bound}, under which it takes {format_time(m.median * r.share)}" if r.bound else ""
     yield f"  {'roofline':15}{', '.join(parts)}{bound}  ({r.source})"
 
 
