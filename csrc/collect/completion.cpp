@@ -82,7 +82,10 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   if (x_options.attribution != Attribution::kCallback) note_context(current_context());
   synchronize_contexts();
   // Launches that come later, from other threads, are not waited for: that could go on for ever.
-  const uint64_t wanted = launches();
+  // Without kernel records there is nothing to reconcile launches with.
+  const bool reconciles = x_options.collects(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
+                          x_options.collects(CUPTI_ACTIVITY_KIND_KERNEL);
+  const uint64_t wanted = reconciles ? launches() : 0;
   auto missing = [&] { return wanted > decoder.kernels_received() + kernels_lost_in_pool(); };
   // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
   // again.
@@ -102,7 +105,8 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   size_t dropped = 0;
   if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
     count(x_losses.cupti_dropped, dropped);
-  const uint64_t seen = launches(), received = decoder.kernels_received() + kernels_lost_in_pool();
+  const uint64_t seen = reconciles ? launches() : 0;
+  const uint64_t received = decoder.kernels_received() + kernels_lost_in_pool();
   x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
   x_losses.region_overflow.store(g_region_overflow.load());
 }
