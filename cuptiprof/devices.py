@@ -80,36 +80,36 @@ class SimulatedDevice(Device):
         self.sim.reset(chip=chip, virtual_clock=virtual_clock, devices=devices)
         self.virtual_clock = virtual_clock
         self.clocks: SimClocks = SimClocks(self.sim)
-        self._held = False
+        self._users = 0  # sessions and holders that want PyTorch on the device
 
     def started(self) -> None:
-        if not self._held:
-            self._put_torch_on()
+        self._put_torch_on()
 
     def stopping(self) -> None:
-        if not self._held:
-            self._take_torch_off()
+        self._take_torch_off()
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         """PyTorch's operators run on the simulated device inside, in sessions and between them."""
         self._put_torch_on()
-        self._held = True
         try:
             yield
         finally:
-            self._held = False
             self._take_torch_off()
 
     def _put_torch_on(self) -> None:
         from cuptiprof.sim.torch_hook import install
 
-        install(self.sim, self.chip)
+        self._users += 1
+        if self._users == 1:
+            install(self.sim, self.chip)
 
     def _take_torch_off(self) -> None:
         from cuptiprof.sim.torch_hook import uninstall
 
-        self.unmodelled = uninstall()
+        self._users -= 1
+        if self._users == 0:
+            self.unmodelled = uninstall()
 
     def metadata(self) -> dict[str, Any]:
         return {**super().metadata(), "unmodelled_operators": self.unmodelled}

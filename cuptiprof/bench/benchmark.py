@@ -9,11 +9,15 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from cuptiprof.bench.nearest import nearest
 from cuptiprof.bench.points import Params, Point, make_points
 from cuptiprof.errors import BenchError
+
+if TYPE_CHECKING:
+    from cuptiprof.bench.stopping import Rule
+    from cuptiprof.bench.strategies import Strategy
 
 Count = float | str | Callable[..., Any] | None
 OPTIONS = ("strategy", "metrics", "flops", "bytes", "dtype", "l2", "stop", "max_seconds", "warmup_seconds")
@@ -169,21 +173,38 @@ def forget(module: str) -> None:
     _registry.pop(module, None)
 
 
+@overload
+def benchmark(function: Callable[..., Any]) -> Benchmark: ...
+@overload
 def benchmark(
-    function: Callable[..., Any] | None = None,
     *,
     params: Params | None = None,
     name: str = "",
-    strategy: Any = None,
+    strategy: str | Strategy | None = None,
     metrics: str | Iterable[str] | None = None,
     flops: Count = None,
     bytes: Count = None,
     dtype: str | Callable[..., str] | None = None,
     l2: str | None = None,
-    stop: Any = None,
+    stop: Rule | None = None,
     max_seconds: float | None = None,
     warmup_seconds: float | None = None,
-) -> Any:
+) -> Callable[[Callable[..., Any]], Benchmark]: ...
+def benchmark(
+    function: Callable[..., Any] | None = None,
+    *,
+    params: Params | None = None,
+    name: str = "",
+    strategy: str | Strategy | None = None,
+    metrics: str | Iterable[str] | None = None,
+    flops: Count = None,
+    bytes: Count = None,
+    dtype: str | Callable[..., str] | None = None,
+    l2: str | None = None,
+    stop: Rule | None = None,
+    max_seconds: float | None = None,
+    warmup_seconds: float | None = None,
+) -> Benchmark | Callable[[Callable[..., Any]], Benchmark]:
     """Make a function a benchmark for ``cuptiprof bench FILE``.
 
     The function takes the parameters by name, prepares, and returns the callable that is to be timed (or a :class:`Case`); its own

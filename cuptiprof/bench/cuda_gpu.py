@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cuptiprof import _core
-from cuptiprof.bench.clocks import ClockReader, nvml_clocks
 from cuptiprof.bench.gpu import DEFAULT_L2, FLUSH_FACTOR
+from cuptiprof.clocks import ClockReader, nvml_clocks
 from cuptiprof.devices import Device
 from cuptiprof.errors import BenchError
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from cuptiprof.bench.clocks import ClockReader, NoClocks
+from cuptiprof.clocks import ClockReader, NoClocks
 from cuptiprof.devices import CudaDevice, Device, ReplayDevice, SimulatedDevice, open_device
 from cuptiprof.errors import BenchError
 

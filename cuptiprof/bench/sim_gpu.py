@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cuptiprof.bench.clocks import ClockReader
 from cuptiprof.bench.gpu import DEFAULT_L2, FLUSH_FACTOR, cannot_capture
+from cuptiprof.clocks import ClockReader
 from cuptiprof.devices import Device, SimulatedDevice
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.sim.device import Flag, Op

@@ -71,7 +71,7 @@ def _roofline(m: Measurement) -> Iterator[str]:
         parts.append(_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
     if not math.isnan(r.intensity):
         parts.append(f"{r.intensity:.3g} FLOP/B")
-    bound = f"; nearest roof: {r.bound}" if r.bound else ""
+    bound = f"; nearest roof: {r.bound}, under which it takes {format_time(m.median * r.share)}" if r.bound else ""
     yield f"  {'roofline':15}{', '.join(parts)}{bound}  ({r.source})"
 
 
@@ -85,7 +85,8 @@ def _byte_rate(rate: float) -> str:
 
 
 def _how(m: Measurement) -> str:
-    text = f"{m.warmup_calls} calls of warm-up (the first {format_time(m.first_call_ns)}); stopped: {m.stopped_by}"
+    first = f" (the first {format_time(m.first_call_ns)})" if math.isfinite(m.first_call_ns) else ""
+    text = f"{m.warmup_calls} calls of warm-up{first}; stopped: {m.stopped_by}"
     if m.discarded:
         reasons = [d.reason for d in m.discarded]
         counted = ", ".join(f"{reasons.count(r)} {r}" for r in dict.fromkeys(reasons))

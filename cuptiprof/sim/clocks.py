@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cuptiprof.bench.clocks import ClockState
+from cuptiprof.clocks import ClockState
 
 if TYPE_CHECKING:
     from cuptiprof.sim.device import SimDevice
 
 
 class SimClocks:
-    """A clock reader (see ``cuptiprof.bench.clocks``) whose readings a test writes."""
+    """A clock reader (see ``cuptiprof.clocks``) whose readings a test writes."""
 
     def __init__(self, sim: SimDevice) -> None:
         self._sim = sim

@@ -162,7 +162,9 @@ def test_libcupti_newer_than_the_driver(fake_driver: Callable[..., None]) -> Non
 def test_no_libcupti_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of the package where no NVIDIA wheel, toolkit or system library is to be found."""
     import cuptiprof.doctor.child as child
+    import cuptiprof.doctor.examine as examine
 
+    monkeypatch.setattr(examine, "SONAMES", ())  # other tests of this process may have loaded one
     code = child._CODE.replace(
         "from cuptiprof.doctor.probe",
         "import cuptiprof.locate as l; l._places = lambda: iter(()); from cuptiprof.doctor.probe",

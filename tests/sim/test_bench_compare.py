@@ -9,8 +9,8 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import Count, Measurement, judge
-from cuptiprof.bench.clocks import ClockState
 from cuptiprof.bench.compare import judge_in_turn
+from cuptiprof.clocks import ClockState
 from cuptiprof.devices import SimulatedDevice
 from cuptiprof.errors import BenchError
 

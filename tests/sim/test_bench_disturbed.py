@@ -11,7 +11,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import Count, RelativeHalfWidth
-from cuptiprof.bench.clocks import POWER_CAP, ClockState
+from cuptiprof.clocks import POWER_CAP, ClockState
 from cuptiprof.devices import SimulatedDevice
 from cuptiprof.errors import BenchError, CuptiError, SessionError
 from cuptiprof.sim.device import Fault
@@ -222,3 +222,18 @@ def test_the_interval_holds_the_true_median_end_to_end(machine: SimulatedDevice)
         )
         hits += m.interval.low <= 20_000 <= m.interval.high
     assert hits >= 52
+
+
+def test_pytorch_is_given_back_when_a_session_was_open_around(machine: SimulatedDevice) -> None:
+    import torch
+
+    from cuptiprof.bench import Count
+
+    x = torch.ones(8)
+    with cuptiprof.profile(device=machine) as prof:
+        m = cuptiprof.bench(lambda: x + 1, device=machine, strategy="wall", stop=Count(10))
+        x + 1
+    assert m.median > 0 and len(prof.result().kernels) == m.warmup_calls + len(m.samples) + 1
+    launched = machine.sim.truth()["kernels"]
+    x + 1
+    assert machine.sim.truth()["kernels"] == launched

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import cuptiprof.bench.cuda_gpu as cuda_gpu
-from cuptiprof.bench.clocks import NoClocks
 from cuptiprof.bench.strategies import Call, Event, Graph
 from cuptiprof.bench.torch_gpu import TorchGpu
+from cuptiprof.clocks import NoClocks
 from cuptiprof.errors import BenchError
 
 ATTRIBUTES = {13: 1_980_000, 16: 132, 33: 0x3B, 34: 0, 36: 2_619_000, 37: 5120, 38: 50 << 20, 50: 0, 75: 9, 76: 0}

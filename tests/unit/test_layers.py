@@ -62,7 +62,7 @@ ONLY_IN = {
     "pyarrow": ("export/", "runs.py", "tables.py", "spill.py"),
     "torch": ("bench/torch_gpu.py", "sim/torch_device.py"),
     "matplotlib": ("bench/plot.py",),
-    "pynvml": ("bench/clocks.py",),
+    "pynvml": ("clocks.py",),
 }
 
 
