@@ -97,7 +97,7 @@ def probe_answers(output: str, out: Path) -> list[Any]:
 
 def parts_of(device: str, out: Path, wheels: Path | None) -> list[Part]:
     """What is run, the most wanted first."""
-    tests = ["tests/gpu"] if device == "cuda" else ["tests/sim"]
+    tests = ["-m", "gpu", "tests/gpu", "tests/behaviours"] if device == "cuda" else ["tests/sim"]
     harness = "cuda" if device == "cuda" else "host"  # the peers have no simulated device
     example = ["examples/train_transformer.py", "--steps", "5"]
     trace = str(out / "example.json.gz")
