@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from cuptiprof._core import demangle
 from cuptiprof.bench.measurement import Measurement
 from cuptiprof.report.metric_units import format_metric
+from cuptiprof.report.names import printable
 from cuptiprof.report.units import format_flop_rate, format_time
 
 KERNELS = 8
@@ -25,7 +26,7 @@ TITLES = {
 
 def describe(m: Measurement) -> str:
     """Several lines: time with interval, kernels, counters, roofline, what disturbed the run."""
-    return "\n".join(_lines(m))
+    return "\n".join(map(printable, _lines(m)))  # a name from a file may hold anything
 
 
 def _lines(m: Measurement) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 import cuptiprof.bench.cuda_gpu as cuda_gpu
 from cuptiprof.bench.strategies import Call, Event, Graph
 from cuptiprof.bench.torch_gpu import TorchGpu
-from cuptiprof.clocks import NoClocks
+from cuptiprof.clocks import NoClocks, NvmlClocks
 from cuptiprof.errors import BenchError
 
 ATTRIBUTES = {13: 1_980_000, 16: 132, 33: 0x3B, 34: 0, 36: 2_619_000, 37: 5120, 38: 50 << 20, 50: 0, 75: 9, 76: 0}
@@ -192,3 +193,16 @@ def test_memory_that_runs_out_during_a_capture_is_said_as_such(torch: FakeTorch)
 
     with pytest.raises(BenchError, match="RuntimeError"):
         make().capture(silent)
+
+
+def test_other_programs_by_their_process_ids() -> None:
+    class NVMLError(Exception):
+        pass
+
+    def others(*pids: int) -> list[int]:
+        running = [SimpleNamespace(pid=p) for p in pids]
+        nvml = SimpleNamespace(NVMLError=NVMLError, nvmlDeviceGetComputeRunningProcesses=lambda handle: running)
+        return NvmlClocks(nvml, None).others()
+
+    assert others(os.getpid(), 77_000_001) == [77_000_001] and others(os.getpid()) == []
+    assert others(77_000_001) == []  # in a container NVML knows this program by another number
