@@ -86,7 +86,10 @@ class NvmlClocks:
             running = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         except self._nvml.NVMLError:
             return []
-        return sorted({int(p.pid) for p in running} - {os.getpid()})
+        pids = {int(p.pid) for p in running}
+        if len(pids) == 1:
+            return []  # this one: in a container NVML has other process IDs than the program knows
+        return sorted(pids - {os.getpid()})
 
 
 def nvml_clocks(pci_bus_id: str) -> ClockReader:

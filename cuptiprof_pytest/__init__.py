@@ -55,7 +55,9 @@ def cuptiprof_bench(request: pytest.FixtureRequest) -> Any:
 
     if hasattr(request.config, "workerinput"):
         pytest.fail("measurements beside each other disturb each other: run with -n 0", pytrace=False)
-    fixture = request.node.stash[_FIXTURE] = BenchFixture(_session(request.config), request.node)
+    session = _session(request.config)
+    session.begin()
+    fixture = request.node.stash[_FIXTURE] = BenchFixture(session, request.node)
     return fixture
 
 

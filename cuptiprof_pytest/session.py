@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from cuptiprof.bench.baseline import ComparedPoint, compare_results, compare_row
 from cuptiprof.bench.failures import failure_of
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.measurement import Measurement, Scalar
-from cuptiprof.bench.points import label
+from cuptiprof.bench.points import label, labels
 from cuptiprof.bench.row import Row, plain
 from cuptiprof.bench.store import Results, ResultsWriter, read_results
 from cuptiprof.bench.tables import comparison_report, results_report
@@ -36,11 +37,23 @@ class BenchSession:
             raise pytest.UsageError("--cuptiprof-fail-if-slower needs --cuptiprof-baseline")
         try:
             self._baseline = read_results(baseline) if baseline else None
-            self._writer = ResultsWriter(json, {}, overwrite=True) if json else None
+            if json and os.path.lexists(json) and (not os.path.isfile(json) or os.path.getsize(json)):
+                read_results(json)  # refuses what is not ours
         except ResultError as e:
             raise pytest.UsageError(str(e)) from None
+        self._json = json
+        self._writer: ResultsWriter | None = None
         self._environment: dict[str, Any] = {}
         self._old = {row.key: row for row in self._baseline.rows} if self._baseline is not None else {}
+
+    def begin(self) -> None:
+        """A test is about to measure: older results make way only now, not for a run that collects tests or prints its help.
+
+        Raises:
+            ResultError: the file cannot be written.
+        """
+        if self._json and self._writer is None:
+            self._writer = ResultsWriter(self._json, {}, overwrite=True)
 
     def add(self, row: Row) -> str:
         """Keep and store a row; why its test fails for it, empty if it does not.
@@ -103,7 +116,7 @@ class BenchFixture:
         """
         call = partial(function, *args) if args else function
         title = f"{self._title()} {name}".rstrip()
-        params = {**self._params(), **options.pop("params", {})}
+        params = {**self._params(), **labels(options.pop("params", None) or {})}
         arguments = {k: plain(v) for k, v in sorted(options.items())}
         source = hashlib.sha256(Path(self._item.path).read_bytes()).hexdigest()
         make_row = partial(Row, title, params, source=source, arguments=arguments)

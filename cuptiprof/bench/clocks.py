@@ -40,10 +40,7 @@ class ClockLog:
         :data:`CHANGE` away from the median of all readings. If half of the readings are, no clock is the right one: then
         clocks spoil nothing (and a note says so).
         """
-        clocks = sorted(s.sm_mhz for s in self._states if s is not None and s.sm_mhz > 0)
-        usual = clocks[len(clocks) // 2] if clocks else 0.0
-        moved = [s is not None and abs(s.sm_mhz - usual) > CHANGE * usual for s in self._states]
-        wanders = sum(moved) * 2 >= len(moved)
+        usual, moved, wanders = self._moves()
         reasons = []
         for state, off in zip(self._states, moved, strict=True):
             why = state.slowdown if state is not None else ""
@@ -58,6 +55,13 @@ class ClockLog:
 
         return spoilt
 
+    def _moves(self) -> tuple[float, list[bool], bool]:
+        """The usual SM clock in MHz, whether each reading is off it, and whether that is so of half of them."""
+        clocks = sorted(s.sm_mhz for s in self._states if s is not None and s.sm_mhz > 0)
+        usual = clocks[len(clocks) // 2] if clocks else 0.0
+        moved = [s is not None and abs(s.sm_mhz - usual) > CHANGE * usual for s in self._states]
+        return usual, moved, sum(moved) * 2 >= len(moved)
+
     def notes(self) -> list[str]:
         """What a reader must know of the clocks, beyond the samples that were discarded."""
         states = self._known()
@@ -69,7 +73,7 @@ class ClockLog:
         if capped * 10 >= len(states):
             out.append(f"power cap in {100 * capped / len(states):.0f} % of the readings")
         sm = [s.sm_mhz for s in states]
-        if max(sm) - min(sm) > 2 * CHANGE * max(sm):
+        if max(sm) - min(sm) > 2 * CHANGE * max(sm) or self._moves()[2]:
             out.append(f"the SM clock went between {min(sm):.0f} and {max(sm):.0f} MHz")
         return out
 

@@ -11,9 +11,10 @@ from cuptiprof.bench.counters import Demand
 from cuptiprof.bench.gpu import open_gpu
 from cuptiprof.bench.measure import Function, Options, make_call, measure
 from cuptiprof.bench.measurement import Float64, Measurement, Scalar
+from cuptiprof.bench.points import labels
 from cuptiprof.bench.stopping import Rule
 from cuptiprof.bench.strategies import Strategy
-from cuptiprof.bench.verdict import ALPHA, THRESHOLD, Verdict, judge, judge_pairs
+from cuptiprof.bench.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
 from cuptiprof.devices import Device
 from cuptiprof.errors import BenchError
 from cuptiprof.report.units import format_time
@@ -95,14 +96,19 @@ def compare(
     Raises:
         BenchError: fewer than two functions, or as ``cuptiprof.bench``.
     """
-    if len(functions) < 2:
+    if not isinstance(functions, Mapping) or len(functions) < 2:
         raise BenchError("compare() takes two functions or more", hint='compare({"old": f, "new": g})')
+    try:
+        check_limits(threshold, alpha)
+    except ValueError as e:
+        raise BenchError(str(e)) from None
     demand = Demand.make(metrics, flops, bytes, dtype)
     options = Options.make(strategy, l2, stop, max_seconds * len(functions), warmup_seconds, demand)
     calls = [make_call(name, f, setup, i) for i, (name, f) in enumerate(functions.items())]
+    shown = labels(params or {})
     with open_gpu(device) as gpu:
         demand.check(gpu)
-        measured = measure(gpu, calls, options, dict(params or {}))
+        measured = measure(gpu, calls, options, shown)
     base, *others = measured
     return Comparison(tuple(measured), {m.name: judge_in_turn(base, m, threshold, alpha) for m in others})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 
 from cuptiprof._core import chip_name, region
 from cuptiprof.bench.gpu import Gpu
@@ -36,12 +37,14 @@ class Demand:
     @staticmethod
     def make(metrics: str | Iterable[str], flops: float | str | None, bytes: float | str | None, dtype: str) -> Demand:
         """Raises BenchError for amounts that are none and element types that are not known."""
-        given = metrics.split(",") if isinstance(metrics, str) else list(metrics)
+        given = metrics.split(",") if isinstance(metrics, str) else list(metrics or ())
+        if wrong := [n for n in given if not isinstance(n, str)]:
+            raise BenchError(f"{wrong[0]!r} is no metric's name")
         names = tuple(n.strip() for n in given if n.strip())
         for name, amount in (("flops", flops), ("bytes", bytes)):
             if amount is None or amount == MEASURED:
                 continue
-            if isinstance(amount, (str, bool)) or not (0 < amount < math.inf):
+            if isinstance(amount, bool) or not isinstance(amount, Real) or not 0 < amount < math.inf:
                 raise BenchError(f"{name}={amount!r} is no amount", hint=f'a positive number, or "{MEASURED}"')
         check_dtype(dtype)
         return Demand(

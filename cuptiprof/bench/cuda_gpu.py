@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cuptiprof import _core
@@ -23,6 +23,7 @@ class CudaGpu:
 
     def __init__(self, device: Device, ordinal: int) -> None:
         self.device: Device | None = device
+        self.ordinal = ordinal
         self._probe = _core.ProbeDevice(device.library, ordinal, with_probes=False)
         attribute = self._probe.attribute
         self.chip = _core.chip_name(device.library, ordinal)
@@ -49,7 +50,10 @@ class DriverGpu(CudaGpu):
             self._flush = self._probe.allocate(self.flush_bytes, False)
         self._probe.set(self._flush, 0, 4, self.flush_bytes // 4, 0)
 
-    def record(self) -> Any:
+    def events(self, count: int) -> Sequence[Any]:
+        raise _needs_torch("events")
+
+    def record(self, event: Any) -> None:
         raise _needs_torch("events")
 
     def elapsed_ns(self, first: Any, second: Any) -> float:

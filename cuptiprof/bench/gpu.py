@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from cuptiprof.clocks import ClockReader, NoClocks
@@ -22,6 +22,8 @@ class Gpu(Protocol):
 
     device: Device | None
     """for ``profile(device=...)``; None: there is no GPU"""
+    ordinal: int
+    """its number in this program"""
     clocks: ClockReader
     chip: str
     """name of the product or chip; "H100" of the simulated one"""
@@ -36,7 +38,10 @@ class Gpu(Protocol):
     def flush_l2(self) -> None:
         """Enqueue a write after which nothing of the function's data is left in the L2."""
 
-    def record(self) -> Any:
+    def events(self, count: int) -> Sequence[Any]:
+        """Events to be recorded: made beforehand, and the same ones again in the next call."""
+
+    def record(self, event: Any) -> None:
         """Enqueue an event."""
 
     def elapsed_ns(self, first: Any, second: Any) -> float:
@@ -57,6 +62,7 @@ class HostGpu:
     """No GPU at all: functions of the host alone, strategies "cpu", "wall" and "manual"."""
 
     device: Device | None = None
+    ordinal = 0
     chip = ""
     flush_bytes = 0
 
@@ -70,7 +76,10 @@ class HostGpu:
     def flush_l2(self) -> None:
         raise _no_gpu("a cold L2")
 
-    def record(self) -> Any:
+    def events(self, count: int) -> Sequence[Any]:
+        raise _no_gpu("events")
+
+    def record(self, event: Any) -> None:
         raise _no_gpu("events")
 
     def elapsed_ns(self, first: Any, second: Any) -> float:

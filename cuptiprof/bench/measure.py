@@ -13,6 +13,7 @@ from cuptiprof.bench.environment import environment
 from cuptiprof.bench.gpu import Gpu, open_gpu
 from cuptiprof.bench.measurement import Interval, Measurement, Scalar
 from cuptiprof.bench.noise import describe_noise
+from cuptiprof.bench.points import labels
 from cuptiprof.bench.roofline import make_roofline
 from cuptiprof.bench.series import Series, Spoilt, gap_note, kernel_times, reported_by, spans_of, values_of
 from cuptiprof.bench.statistics import median_interval
@@ -31,6 +32,8 @@ one state of the machine, and the next burst another."""
 BLOCK_SECONDS = 0.5
 """No block is longer: a lost record costs all of its block."""
 BLOCK_SAMPLES = 2000
+BLOCK_RECORDS = 500_000
+"""A block of calls with many kernels is smaller, so that the records of all fit into the budget of a session."""
 LOSSES = 3
 """So many blocks in a row without a usable sample end the measurement."""
 
@@ -69,6 +72,10 @@ class Options:
         for name, value in (("max_seconds", max_seconds), ("warmup_seconds", warmup_seconds)):
             if not (isinstance(value, (int, float)) and 0 < value < math.inf):
                 raise BenchError(f"{name}={value!r} is not a positive number of seconds")
+        if stop is not None and not isinstance(stop, Rule):
+            raise BenchError(
+                f"stop={stop!r} is no rule", hint="of cuptiprof.bench: Count(500), RelativeHalfWidth(0.01)"
+            )
         rule = (stop or default_rule(seconds=max_seconds)) | TimeLimit(max_seconds)
         return Options(chosen, l2 == "cold", rule, max_seconds, warmup_seconds, demand)
 
@@ -117,9 +124,10 @@ def bench(
     demand = Demand.make(metrics, flops, bytes, dtype)
     options = Options.make(strategy, l2, stop, max_seconds, warmup_seconds, demand)
     call = make_call(name, function, setup, 0)
+    shown = labels(params or {})
     with open_gpu(device) as gpu:
         demand.check(gpu)
-        return measure(gpu, [call], options, dict(params or {}))[0]
+        return measure(gpu, [call], options, shown)[0]
 
 
 def make_call(name: str, function: Function, setup: Function | None, index: int) -> Call:
@@ -191,7 +199,9 @@ def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[s
                 kernels=kernel_times(samples),
                 reported=reported_by(samples),
                 counters=counters.values,
-                roofline=make_roofline(gpu, options.demand, counters, interval.median),
+                roofline=make_roofline(gpu, options.demand, counters, interval.median)
+                if options.strategy.times_work or gpu.device is None
+                else None,
                 notes=tuple(notes),
                 cost=state.cost,
                 environment={**environment(gpu), "clocks": clocks.summary()},
@@ -217,7 +227,8 @@ def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
     least = 0.0 if simulated else min(LEAST_SECONDS * len(calls), options.max_seconds)
     began = time.monotonic()
     one_round = sum(s.warmup.call_s for s in states)
-    block_size, empty = _even(int(min(FIRST_BLOCK, options.max_seconds / max(one_round, 1e-9)))), 0
+    most = min(BLOCK_SAMPLES, BLOCK_RECORDS // max(sum(c.records for c in calls), 1))
+    block_size, empty = _even(int(min(FIRST_BLOCK, most, options.max_seconds / max(one_round, 1e-9)))), 0
     while True:
         block_began = time.monotonic()
         blocks = options.strategy.rounds(gpu, calls, block_size, options.cold, log.tick)
@@ -240,8 +251,8 @@ def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
             return log
         took = max(time.monotonic() - block_began, 1e-6)
         fits = int(block_size * min(BLOCK_SECONDS, max(options.max_seconds - elapsed, 0.0)) / took)
-        have = len(states[0].series.taken)
-        block_size = _even(int(min(options.rule.next_look(have) - have, fits, BLOCK_SAMPLES)))
+        have = min(map(len, usable))  # the rule does not count what is discarded
+        block_size = _even(int(min(options.rule.next_look(have) - have, fits, most)))
 
 
 def _even(n: int) -> int:

@@ -16,7 +16,13 @@ _PER_SM_CLOCK: dict[tuple[int, int], tuple[int, int, int, int, int]] = {
     (7, 0): (128, 64, 0, 1024, 0),
     (7, 5): (128, 4, 0, 1024, 2048),
     (8, 0): (128, 128, 1024, 2048, 4096),  # float64 on tensor cores
-    (8, 6): (256, 4, 256, 512, 1024),
+    (8, 6): (
+        256,
+        4,
+        512,
+        1024,
+        2048,
+    ),  # GeForce boards of 8.6, 8.9 and 12.0 accumulate floats in float32 at half of this
     (8, 9): (256, 4, 512, 1024, 2048),
     (9, 0): (256, 256, 2048, 4096, 8192),  # float64 on tensor cores
     (10, 0): (256, 128, 4096, 8192, 16384),
@@ -49,6 +55,8 @@ def peak_flop_rate(gpu: Gpu, dtype: str) -> float:
     rates = _PER_SM_CLOCK.get((facts["major"], facts["minor"]))
     if rates is None:
         return math.nan
+    if dtype == "float8" and (facts["major"], facts["minor"]) < (8, 9):
+        return math.nan  # the column is that of int8 there
     rate = rates[_TYPES.index(_COLUMN[dtype])]
     return rate * facts["sms"] * facts["clock_khz"] * 1e3 or math.nan
 

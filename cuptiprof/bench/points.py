@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import numbers
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,8 +55,8 @@ def label(value: Any) -> Scalar:
     """
     if value is None or isinstance(value, (bool, str)):
         text: Scalar = value
-    elif isinstance(value, (int, float)):
-        text = int(value) if isinstance(value, int) else float(value)
+    elif isinstance(value, numbers.Real):  # NumPy's too
+        text = int(value) if isinstance(value, numbers.Integral) else float(value)
         if isinstance(text, float) and not math.isfinite(text):
             raise BenchError(f"a parameter cannot be {value!r}: such values cannot be told apart in results")
     else:
@@ -69,6 +70,17 @@ def label(value: Any) -> Scalar:
     if isinstance(text, str) and len(text) > MAX_LABEL:
         raise BenchError(f"a parameter's value is named by {len(text)} characters", hint=f"at most {MAX_LABEL}")
     return text
+
+
+def labels(params: Mapping[str, Any]) -> dict[str, Scalar]:
+    """Parameters as results name them.
+
+    Raises:
+        BenchError: no mapping, or a value without a name that lasts.
+    """
+    if not isinstance(params, Mapping):
+        raise BenchError(f"params= is a dict of name and value, not {type(params).__name__}")
+    return {_name(n): label(v) for n, v in params.items()}
 
 
 def make_points(params: Params) -> tuple[Point, ...]:

@@ -31,7 +31,7 @@ def make_roofline(gpu: Gpu, demand: Demand, read: Read, ns: float) -> Roofline |
     if math.isnan(flops) and math.isnan(amount):
         return None
     peak_bytes = peak_byte_rate(gpu)
-    flop_rate, byte_rate = flops / ns * 1e9, amount / ns * 1e9
+    flop_rate, byte_rate = _over(flops * 1e9, ns), _over(amount * 1e9, ns)
     of_compute, of_memory = flop_rate / peak_flops, byte_rate / peak_bytes
     shares = {"compute": of_compute, "memory": of_memory}
     known = {k: v for k, v in shares.items() if not math.isnan(v)}
@@ -43,12 +43,17 @@ def make_roofline(gpu: Gpu, demand: Demand, read: Read, ns: float) -> Roofline |
         byte_rate=byte_rate,
         peak_flop_rate=peak_flops,
         peak_byte_rate=peak_bytes,
-        intensity=flops / amount,
+        intensity=_over(flops, amount),
         bound=bound,
         share=known.get(bound, math.nan),
         source=f"operations {'measured' if demand.measure_flops else 'given'}, bytes "
         f"{'measured' if demand.measure_bytes else 'given'}" + (f", {pipe}" if pipe else ""),
     )
+
+
+def _over(a: float, b: float) -> float:
+    """a / b; NaN for b = 0: a call that takes no time, or whose data never leave the L2."""
+    return a / b if b else math.nan
 
 
 def _measured(read: Read) -> tuple[float, float, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cuptiprof.bench.gpu import DEFAULT_L2, FLUSH_FACTOR, cannot_capture
@@ -19,11 +19,12 @@ class SimGpu:
 
     def __init__(self, device: SimulatedDevice) -> None:
         self.device: Device | None = device
+        self.ordinal = 0
         self.chip = device.chip
         self.clocks: ClockReader = device.clocks
         self.flush_bytes = FLUSH_FACTOR * DEFAULT_L2
         self._sim = device.sim
-        self._events = self._graphs = 0
+        self._graphs = 0
         self.now = device.sim.now if device.virtual_clock else time.perf_counter_ns
 
     def synchronize(self) -> None:
@@ -32,10 +33,11 @@ class SimGpu:
     def flush_l2(self) -> None:
         self._sim.call(Op.MEMSET, bytes=self.flush_bytes, flags=Flag.ASYNC)
 
-    def record(self) -> Any:
-        self._events = self._events % 65_536 + 1  # the stand-in keeps each it has seen
-        self._sim.call(Op.EVENT_RECORD, event=self._events)
-        return self._events
+    def events(self, count: int) -> Sequence[Any]:
+        return range(1, count + 1)
+
+    def record(self, event: Any) -> None:
+        self._sim.call(Op.EVENT_RECORD, event=event)
 
     def elapsed_ns(self, first: Any, second: Any) -> float:
         return float(self._sim.event_time(second) - self._sim.event_time(first))

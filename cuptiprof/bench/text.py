@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from cuptiprof._core import demangle
 from cuptiprof.bench.measurement import Measurement
 from cuptiprof.report.metric_units import format_metric
+from cuptiprof.report.names import printable
 from cuptiprof.report.units import format_flop_rate, format_time
 
 KERNELS = 8
@@ -25,7 +26,7 @@ TITLES = {
 
 def describe(m: Measurement) -> str:
     """Several lines: time with interval, kernels, counters, roofline, what disturbed the run."""
-    return "\n".join(_lines(m))
+    return "\n".join(map(printable, _lines(m)))  # a name from a file may hold anything
 
 
 def _lines(m: Measurement) -> Iterator[str]:
@@ -36,20 +37,19 @@ def _lines(m: Measurement) -> Iterator[str]:
     yield f"{m.name}{f' [{params}]' if params else ''}   {where}"
     i = m.interval
     yield (
-        f"  {TITLES.get(m.strategy, m.strategy):15}{format_time(i.median)}  "
-        f"[{format_time(i.low)}, {format_time(i.high)}] at {100 * i.confidence:.3g} %, {len(m.samples):,} samples"
+        f"  {TITLES.get(m.strategy, m.strategy):15}{_time(i.median)}  "
+        f"[{_time(i.low)}, {_time(i.high)}] at {100 * i.confidence:.3g} %, {len(m.samples):,} samples"
         + (f" of {m.batch} calls" if m.batch > 1 else "")
     )
     if len(m.span):
-        yield f"  {'span':15}{format_time(float(sorted(m.span)[len(m.span) // 2]))}"
+        yield f"  {'span':15}{_time(float(sorted(m.span)[len(m.span) // 2]))}"
     total = sum(k.ns for k in m.kernels)
     if len(m.kernels) > 1 or any(k.calls != 1 for k in m.kernels):
         for k in m.kernels[:KERNELS]:
-            share = 100 * k.ns / total if total else math.nan
-            yield f"    {share:5.1f} %  {format_time(k.ns):>10}  {k.calls:g} x {_cut(k.name)}"
+            yield f"    {_percent(k.ns, total)}  {_time(k.ns):>10}  {k.calls:g} x {_cut(k.name)}"
         if len(m.kernels) > KERNELS:
             rest = sum(k.ns for k in m.kernels[KERNELS:])
-            yield f"    {100 * rest / total:5.1f} %  {format_time(rest):>10}  {len(m.kernels) - KERNELS} others"
+            yield f"    {_percent(rest, total)}  {_time(rest):>10}  {len(m.kernels) - KERNELS} others"
     elif m.kernels:
         yield f"    {_cut(m.kernels[0].name)}"
     for c in m.counters:
@@ -71,7 +71,7 @@ def _roofline(m: Measurement) -> Iterator[str]:
         parts.append(_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
     if not math.isnan(r.intensity):
         parts.append(f"{r.intensity:.3g} FLOP/B")
-    bound = f"; nearest roof: {r.bound}, under which it takes {format_time(m.median * r.share)}" if r.bound else ""
+    bound = f"; nearest roof: {r.bound}, under which it takes {_time(m.median * r.share)}" if r.bound else ""
     yield f"  {'roofline':15}{', '.join(parts)}{bound}  ({r.source})"
 
 
@@ -85,13 +85,21 @@ def _byte_rate(rate: float) -> str:
 
 
 def _how(m: Measurement) -> str:
-    first = f" (the first {format_time(m.first_call_ns)})" if math.isfinite(m.first_call_ns) else ""
+    first = f" (the first {_time(m.first_call_ns)})" if math.isfinite(m.first_call_ns) else ""
     text = f"{m.warmup_calls} calls of warm-up{first}; stopped: {m.stopped_by}"
     if m.discarded:
         reasons = [d.reason for d in m.discarded]
         counted = ", ".join(f"{reasons.count(r)} {r}" for r in dict.fromkeys(reasons))
         text += f"; discarded {len(reasons)} of {len(reasons) + len(m.samples)} samples: {counted}"
     return text
+
+
+def _time(ns: float) -> str:
+    return format_time(ns) if math.isfinite(ns) else "unknown"  # of a file: nothing that was measured is
+
+
+def _percent(part: float, total: float) -> str:
+    return f"{100 * part / total:5.1f} %" if total else f"{'':7}"
 
 
 def _cut(name: str) -> str:

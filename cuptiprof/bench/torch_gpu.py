@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cuptiprof.bench.cuda_gpu import CudaGpu
@@ -20,6 +20,7 @@ class TorchGpu(CudaGpu):
         self._torch: Any = torch
         super().__init__(device, int(torch.cuda.current_device()))
         self._flush: Any = None
+        self._events: list[Any] = []
         self.synchronize = torch.cuda.synchronize
 
     def flush_l2(self) -> None:
@@ -27,10 +28,15 @@ class TorchGpu(CudaGpu):
             self._flush = self._torch.empty(self.flush_bytes, dtype=self._torch.uint8, device="cuda")
         self._flush.zero_()
 
-    def record(self) -> Any:
-        event = self._torch.cuda.Event(enable_timing=True)
+    def events(self, count: int) -> Sequence[Any]:
+        while len(self._events) < count:
+            event = self._torch.cuda.Event(enable_timing=True)
+            event.record()  # PyTorch makes the driver's event only now: between two others that would be in their time
+            self._events.append(event)
+        return self._events
+
+    def record(self, event: Any) -> None:
         event.record()
-        return event
 
     def elapsed_ns(self, first: Any, second: Any) -> float:
         return float(first.elapsed_time(second)) * 1e6
@@ -42,9 +48,12 @@ class TorchGpu(CudaGpu):
         graph = cuda.CUDAGraph()
         self.synchronize()
         try:
-            with cuda.graph(graph):
+            # After a capture that failed torch.cuda.graph leaves its own stream the current one.
+            with cuda.stream(cuda.current_stream()), cuda.graph(graph):
                 function()
+        except cuda.OutOfMemoryError:
+            raise
         except RuntimeError as e:
-            raise cannot_capture(str(e).splitlines()[0]) from e
+            raise cannot_capture(str(e).partition("\n")[0] or type(e).__name__) from e
         replay: Callable[[], None] = graph.replay
         return replay

@@ -78,7 +78,7 @@ def judge(base: npt.ArrayLike, new: npt.ArrayLike, *, threshold: float = THRESHO
     Raises:
         ValueError: no samples, times that are not finite and above 0, or a threshold or alpha out of range.
     """
-    _check_limits(threshold, alpha)
+    check_limits(threshold, alpha)
     a, b = _times(base, "base"), _times(new, "new")
     ratio = ratio_of_medians(b, a, 1 - alpha)
     return _decide(ratio, mann_whitney(b, a), threshold, alpha, min(a.size, b.size))
@@ -106,7 +106,7 @@ def judge_pairs(
     Raises:
         ValueError: series of different lengths, an unknown order, or as ``judge``.
     """
-    _check_limits(threshold, alpha)
+    check_limits(threshold, alpha)
     a, b = _times(base, "base"), _times(new, "new")
     if a.size != b.size:
         raise ValueError(f"pairs need as many base samples as new ones: {a.size} and {b.size}")
@@ -139,7 +139,8 @@ def log_contrasts(base: Array, new: Array, order: str) -> Array:
     raise ValueError(f"order is ABBA or ABAB, not {order!r}")
 
 
-def _check_limits(threshold: float, alpha: float) -> None:
+def check_limits(threshold: float, alpha: float) -> None:
+    """Raises ValueError for a threshold or an alpha out of range."""
     if not 0 <= threshold < math.inf or not 0 < alpha < 1:
         raise ValueError("a threshold is 0 or more, alpha lies between 0 and 1")
 

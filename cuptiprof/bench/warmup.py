@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import statistics
 import time
 from dataclasses import dataclass, field
 
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.strategies import Call, Strategy
-from cuptiprof.bench.strategies.kernel import inspect
+from cuptiprof.bench.strategies.kernel import inspect as trace
 from cuptiprof.errors import BenchError, CuptiError, SessionError
+from cuptiprof.result import Result
 
 WINDOW = 5
 SETTLED = 0.05
@@ -48,17 +50,20 @@ def warm_up(gpu: Gpu, call: Call, seconds: float) -> Warmup:
     times: list[int] = []
     seconds_each: list[float] = []
 
-    def once() -> int:
+    def once(check: bool = False) -> int:
         if call.setup is not None:
             call.setup()
         gpu.synchronize()
         start = gpu.now()
-        call.function()
+        returned = call.function()
         gpu.synchronize()
+        took = gpu.now() - start
         out.calls += 1
-        return gpu.now() - start
+        if check:
+            _refuse_unrun(call.name, returned)
+        return took
 
-    out.first_ns = once()
+    out.first_ns = once(check=True)
     began = time.monotonic()
     while out.calls < MOST_CALLS:
         call_began = time.monotonic()
@@ -75,6 +80,24 @@ def warm_up(gpu: Gpu, call: Call, seconds: float) -> Warmup:
     out.call_ns = statistics.median(times[-WINDOW:])
     out.call_s = statistics.median(seconds_each[-WINDOW:])
     return out
+
+
+def _refuse_unrun(name: str, returned: object) -> None:
+    """Raises BenchError for what stands for a body that has not run: a coroutine or a generator."""
+    if inspect.iscoroutine(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+        kind = (
+            "generator"
+            if inspect.isgenerator(returned)
+            else "coroutine"
+            if inspect.iscoroutine(returned)
+            else "asynchronous generator"
+        )
+        if not inspect.isasyncgen(returned):
+            returned.close()
+        raise BenchError(
+            f"{name!r} returns a {kind}, whose body has not run",
+            hint="measure a function that runs it: `lambda: list(f(x))`, `lambda: loop.run_until_complete(f(x))`",
+        )
 
 
 def _agree(before: list[int], after: list[int]) -> bool:
@@ -97,7 +120,7 @@ def look_at(gpu: Gpu, call: Call, strategy: Strategy) -> list[str]:
             )
         return []
     try:
-        work, result = inspect(gpu, call)
+        work, result = trace(gpu, call)
     except (CuptiError, SessionError) as e:
         if strategy.name == "kernel":
             raise
@@ -105,9 +128,10 @@ def look_at(gpu: Gpu, call: Call, strategy: Strategy) -> list[str]:
     found = work.instances(call.label)
     _, _, pieces = work.of(int(found[0])) if len(found) else (0.0, 0.0, ())
     call.launches = bool(pieces) or work.outside > 0
+    call.records = sum(n for _, n, _ in pieces)
     if strategy.needs_gpu_work and not pieces:
         raise nothing_launched(call.name, work.outside)
-    notes = []
+    notes = _devices(gpu, call, result)
     if work.outside:
         notes.append(
             f"{work.outside} kernels or copies came from threads that are not the function's: "
@@ -125,6 +149,24 @@ def look_at(gpu: Gpu, call: Call, strategy: Strategy) -> list[str]:
     return notes
 
 
+def _devices(gpu: Gpu, call: Call, result: Result) -> list[str]:
+    """Waiting, events and clocks are those of one GPU: work on another is refused, or said where it is not all.
+
+    Raises:
+        BenchError: none of the work is on that GPU.
+    """
+    used = sorted({int(d) for t in (result.kernels, result.memcpys, result.memsets) for d in t["device"]})
+    if not used or used == [gpu.ordinal]:
+        return []
+    if gpu.ordinal not in used:
+        raise BenchError(
+            f"{call.name!r} works on GPU {used[0]}, but waiting, events and clocks are those of GPU {gpu.ordinal}",
+            hint=f"torch.cuda.set_device({used[0]}) before, or run with CUDA_VISIBLE_DEVICES={used[0]}",
+        )
+    shown = ", ".join(map(str, used))
+    return [f"its work is on GPUs {shown}; waiting, events and clocks are those of GPU {gpu.ordinal} only"]
+
+
 def _overlap(strategy: Strategy) -> str:
     if strategy.name == "kernel":
         return ": the sum counts what overlaps twice (see the span)"
@@ -136,7 +178,7 @@ def nothing_launched(name: str, outside: int) -> BenchError:
     if outside:
         return BenchError(
             f"{name!r} launches nothing on the thread that calls it; {outside} kernels or copies came from other threads",
-            hint='open a cuptiprof.region on the thread that launches, or use strategy="wall"',
+            hint="""such a thread's work counts if it opens no region of its own; strategy="wall" measures any""",
         )
     return BenchError(
         f"{name!r} gives the GPU nothing to do",

@@ -32,7 +32,7 @@ from cuptiprof.bench.tables import comparison_report, results_report
 from cuptiprof.bench.verdict import THRESHOLD
 from cuptiprof.cli.bench_progress import Progress, describe
 from cuptiprof.cli.output import has_rich
-from cuptiprof.errors import BenchError, CuptiprofError, ResultError
+from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, ResultError
 from cuptiprof.report.names import printable
 from cuptiprof.report.units import UNITS
 
@@ -95,7 +95,7 @@ def main(arguments: argparse.Namespace) -> int:
             return 0
         _check_plot(arguments, {name for task in tasks for name in task.point.params})
         sweep = _Sweep(arguments, tasks)
-    except (BenchError, ResultError) as e:
+    except (BenchError, DeviceError, ResultError) as e:
         print(f"cuptiprof: {e}", file=sys.stderr)
         return 2
     return sweep.run(baseline)
@@ -243,6 +243,8 @@ def _check(a: argparse.Namespace) -> None:
         (bool(a.plot) != bool(a.x), "--plot and --x go together"),
         (a.fail_if_slower is not None and not a.baseline, "--fail-if-slower needs --baseline"),
         (a.across_chips and not a.baseline, "--across-chips needs --baseline"),
+        (a.threshold != THRESHOLD and not a.baseline, "--threshold needs --baseline"),
+        (a.force_overwrite and not a.json, "--force-overwrite needs --json"),
         (a.resume and not a.json, "--resume needs --json"),
         (a.resume and a.force_overwrite, "--resume and --force-overwrite exclude each other"),
     ]

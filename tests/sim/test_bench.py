@@ -301,6 +301,12 @@ def test_arguments_that_make_no_sense_are_refused(machine: SimulatedDevice) -> N
         ({"max_seconds": 0}, "max_seconds"),
         ({"warmup_seconds": float("nan")}, "warmup_seconds"),
         ({"setup": 3}, "setup"),
+        ({"stop": 100}, "no rule"),
+        ({"strategy": ["kernel"]}, "unknown strategy"),
+        ({"flops": [1.0]}, "no amount"),
+        ({"metrics": [3]}, "no metric"),
+        ({"params": [1]}, "params="),
+        ({"params": {"f": object()}}, "no name that lasts"),
     ):
         with pytest.raises(BenchError, match=words):
             measure(machine, work, **options)  # type: ignore[arg-type]
@@ -404,3 +410,67 @@ def test_functions_of_the_host_need_no_gpu() -> None:
     for options in ({}, {"strategy": "graph"}, {"strategy": "wall", "metrics": "ipc"}):
         with pytest.raises(BenchError, match="host"):
             cuptiprof.bench(lambda: None, device="host", **options)  # type: ignore[arg-type]
+
+
+def test_work_of_a_thread_without_regions_is_the_callers(machine: SimulatedDevice) -> None:
+    """As autograd's threads: they work for the only thread that has a region open."""
+    sim = machine.sim
+
+    def work() -> None:
+        thread = threading.Thread(target=lambda: sim.launch("theirs", duration_ns=4_000))
+        thread.start()
+        thread.join()
+
+    assert measure(machine, work, stop=Count(20)).median == 4_000
+
+
+def test_bodies_that_have_not_run_are_refused(machine: SimulatedDevice) -> None:
+    async def coroutine() -> None:
+        machine.sim.launch("k")
+
+    def generator() -> Iterator[None]:
+        machine.sim.launch("k")
+        yield
+
+    for function, kind in ((coroutine, "coroutine"), (generator, "generator"), (lambda: generator(), "generator")):
+        for strategy in ("cpu", "kernel"):
+            with pytest.raises(BenchError, match=f"returns a {kind}, whose body has not run"):
+                measure(machine, function, strategy=strategy)
+
+
+@pytest.mark.parametrize("strategy", ["kernel", "event", "wall"])
+def test_work_on_another_gpu_is_refused(strategy: str) -> None:
+    """Waiting and events are the first GPU's: the times of the second would be those of nothing."""
+    device = SimulatedDevice(virtual_clock=True, devices=2)
+    sim = device.sim
+    with pytest.raises(BenchError, match="works on GPU 1") as caught:
+        measure(device, lambda: sim.launch("k", duration_ns=5_000, device=1), strategy=strategy)
+    assert "set_device(1)" in caught.value.hint
+
+    def both() -> None:
+        sim.launch("k", duration_ns=5_000)
+        sim.launch("k", duration_ns=5_000, device=1)
+
+    m = measure(device, both, strategy=strategy, stop=Count(20))
+    assert any("GPUs 0, 1" in n for n in m.notes)
+
+
+def test_host_time_has_no_roofline(machine: SimulatedDevice) -> None:
+    def work() -> None:
+        machine.sim.launch("k", duration_ns=5_000)
+
+    assert measure(machine, work, strategy="wall", flops=1e6, stop=Count(20)).roofline is not None
+    assert measure(machine, work, strategy="cpu", flops=1e6, stop=Count(20)).roofline is None
+
+
+def test_a_measurement_of_a_file_prints_harmlessly() -> None:
+    m = cuptiprof.bench(lambda: 5.0, device="host", strategy="manual", name="a\x1b[31m\nb", stop=Count(2))
+    assert "\x1b" not in str(m) and "a\\x1b[31m\\x0ab" in str(m)
+
+
+def test_parameters_are_named_as_in_a_sweep(machine: SimulatedDevice) -> None:
+    def work() -> None:
+        machine.sim.launch("k", duration_ns=5_000)
+
+    m = measure(machine, work, params={"n": np.int64(4), "of": len}, stop=Count(2))
+    assert m.params == {"n": 4, "of": "len"} and json.dumps(m.to_dict())

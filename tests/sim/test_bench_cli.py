@@ -326,6 +326,8 @@ def test_plot(compared: Path) -> None:
         (["bench_it.py", "--baseline", "none", "--fail-if-slower", "0.05"], "write 5%"),
         (["bench_it.py", "--baseline", "none"], "cannot read none"),
         (["bench_it.py", "--baseline", "bench_it.py"], "not JSON"),
+        (["bench_it.py", "--threshold", "2%"], "--threshold needs --baseline"),
+        (["bench_it.py", "-f"], "--force-overwrite needs --json"),
         (["bench_it.py", "--resume"], "--resume needs --json"),
         (["bench_it.py", "--resume", "-f", "--json", "x"], "exclude each other"),
         (["bench_it.py", "--plot", "x.svg"], "--plot and --x go together"),
@@ -344,6 +346,12 @@ def test_what_cannot_begin_says_why(folder: Path, arguments: list[str], message:
     done = bench(folder, *arguments, sim=not stored)
     assert done.returncode == 2 and message in done.stderr and done.stdout == "", done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_device_that_is_not_there_is_no_slow_point(folder: Path) -> None:
+    """Exit status 1 is for points; a gate in CI shall not take a lost GPU for a slow-down."""
+    done = bench(folder, "bench_it.py", "--device", "sim:H1000", sim=False)
+    assert done.returncode == 2 and "unknown simulated chip" in done.stderr and done.stdout == ""
 
 
 def test_a_bar_on_a_terminal(folder: Path) -> None:

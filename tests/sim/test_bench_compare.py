@@ -121,3 +121,20 @@ def test_the_interval_of_the_rule_is_that_of_each_function(machine: SimulatedDev
     found = cuptiprof.compare({"narrow": noisy(machine, 20_000, 1), "wide": wide}, device=machine)
     assert all(m.interval.half_width <= 0.006 for m in found.measurements)
     assert len(found.base.samples) > 1000
+
+
+def test_what_cannot_be_compared_is_said_before_anything_runs(machine: SimulatedDevice) -> None:
+    sim = machine.sim
+    before = sim.truth()["kernels"]
+
+    def work() -> None:
+        sim.launch("k", duration_ns=5_000)
+
+    for functions, options, words in (
+        ([work, work], {}, "two functions"),
+        ({"a": work, "b": work}, {"threshold": -1.0}, "threshold"),
+        ({"a": work, "b": work}, {"alpha": 2.0}, "alpha"),
+    ):
+        with pytest.raises(BenchError, match=words):
+            cuptiprof.compare(functions, device=machine, **options)  # type: ignore[arg-type]
+    assert sim.truth()["kernels"] == before

@@ -237,3 +237,65 @@ def test_pytorch_is_given_back_when_a_session_was_open_around(machine: Simulated
     launched = machine.sim.truth()["kernels"]
     x + 1
     assert machine.sim.truth()["kernels"] == launched
+
+
+def test_a_clock_between_two_values_is_said(machine: SimulatedDevice) -> None:
+    """Half of the readings are 3.5 % off the others: which clock is the usual one cannot be told, and nothing is discarded."""
+    sim = machine.sim
+    begin = sim.now()
+    for i in range(200):
+        machine.clocks.at(begin + i * 20_000_000, ClockState(1000.0 if i % 2 else 1035.0, 2619.0))
+
+    def work() -> None:
+        sim.launch("k", duration_ns=500_000)
+        sim.synchronize()
+
+    m = cuptiprof.bench(work, device=machine, stop=Count(1000))
+    assert not m.discarded and any("between 1000 and 1035 MHz" in n for n in m.notes)
+
+
+def test_calls_too_large_for_the_budget_are_taken_in_smaller_blocks(machine: SimulatedDevice) -> None:
+    """Ten calls have more records than fit into a session."""
+    sim = machine.sim
+    m = cuptiprof.bench(
+        lambda: sim.launch("k", duration_ns=1_000, count=300_000),
+        device=machine,
+        stop=Count(2),
+        max_seconds=60,
+        warmup_seconds=0.1,
+    )
+    assert (m.samples == 300_000_000).all() and m.kernels[0].calls == 300_000
+    assert not m.discarded
+
+
+def test_discards_cost_no_more_samples_than_were_discarded(machine: SimulatedDevice) -> None:
+    """The rule waits for 100 samples in use: one lost block of the first costs about its own number again, not 100 more."""
+    sim, calls = machine.sim, count()
+
+    def work() -> None:
+        n = next(calls)
+        if n == 14:  # the first block of samples
+            sim.inject(Fault.DROP_RECORDS, a=4)
+        if n == 22:
+            sim.clear_faults()
+        for _ in range(2):
+            sim.launch("k", duration_ns=10_000)
+
+    m = cuptiprof.bench(work, device=machine)
+    assert m.discarded and len(m.samples) == 100
+    assert "after 100 samples" in m.stopped_by
+
+
+def test_a_region_whose_row_is_lost_counts_as_none() -> None:
+    """A kernel may name a region later than all that were kept."""
+    from types import SimpleNamespace
+    from typing import Any
+
+    from cuptiprof.bench.strategies.kernel import Work
+
+    none: dict[str, Any] = {n: [] for n in ("region_instance", "start", "end", "copy_kind")}
+    kernels = {"region_instance": [1, 9], "start": [0, 50], "end": [10, 60], "name": ["a", "b"]}
+    regions = {"instance": [1], "name": ["cuptiprof.bench:0"], "parent": [0]}
+    result: Any = SimpleNamespace(regions=regions, kernels=kernels, memcpys=none, memsets=none)
+    work = Work(result)
+    assert work.of(1)[0] == 10 and work.outside == 1

@@ -179,3 +179,12 @@ def test_side_by_side_is_refused(pytester: pytest.Pytester) -> None:
     result = run(pytester, "-p", "no:xdist")
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(["*measurements beside each other disturb each other: run with -n 0*"])
+
+
+@pytest.mark.parametrize("arguments", [["--collect-only"], ["--help"], ["-k", "nothing"]])
+def test_a_run_that_measures_nothing_keeps_older_results(pytester: pytest.Pytester, arguments: list[str]) -> None:
+    run(pytester, "--cuptiprof-json", "o.jsonl").assert_outcomes(passed=2)
+    before = (pytester.path / "o.jsonl").read_bytes()
+    result = run(pytester, "--cuptiprof-json", "o.jsonl", *arguments)
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    assert (pytester.path / "o.jsonl").read_bytes() == before

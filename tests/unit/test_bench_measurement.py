@@ -123,3 +123,19 @@ def test_any_json_is_a_measurement_or_one_error(key: str, value: Any) -> None:
         return
     str(m)
     m.to_dict()
+
+
+def test_a_measurement_without_times_prints() -> None:
+    """As a file may hold it: times that are not numbers, kernels that take no time."""
+    kernels = tuple(KernelTime(f"k{i}", 1.0, 0.0) for i in range(10))
+    m = Measurement(
+        "f",
+        "kernel",
+        np.array([0.0]),
+        np.zeros(1),
+        Interval(math.nan, math.nan, math.inf),
+        kernels=kernels,
+        span=np.array([math.nan]),
+    )
+    text = str(m)
+    assert "unknown  [unknown, unknown]" in text and "2 others" in text and "nan" not in text

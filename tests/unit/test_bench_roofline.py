@@ -92,3 +92,23 @@ def test_the_time_under_the_roof_is_work_over_peak() -> None:
     roof = Roofline(flops, math.nan, flops / ns * 1e9, math.nan, peak, math.nan, math.nan, "compute", share, "given")
     m = Measurement("gemm", "kernel", np.array([ns]), np.zeros(1), Interval(ns, ns, ns), roofline=roof)
     assert "under which it takes 5.5920us" in str(m) and "7.8 % of peak" in str(m)
+
+
+def test_amounts_and_times_of_nothing_have_no_rates() -> None:
+    """Data that stay in the L2 move no DRAM byte; a function whose calls mostly launch nothing has a median of 0."""
+    read = Read(all=(CounterValue("dram__bytes.sum", 0.0, "byte"),))
+    r = make_roofline(gpu("H100", {}), Demand(flops=1e6, dtype="float32", measure_bytes=True), read, 10_000)
+    assert r is not None and math.isnan(r.intensity) and r.byte_rate == 0 and r.bound == "compute"
+    idle = make_roofline(gpu("H100", {}), Demand(flops=1e6, bytes=1e6, dtype="float32"), Read(), 0.0)
+    assert idle is not None and math.isnan(idle.flop_rate) and math.isnan(idle.byte_rate) and idle.bound == ""
+
+
+def test_peaks_of_the_a10() -> None:
+    """Its data sheet, dense: 62.5 TFLOP/s TF32, 125 float16, 250 TOPS int8; it has no float8."""
+    a10 = gpu(
+        "A10", {"sms": 72, "clock_khz": 1_695_000, "memory_khz": 6_251_000, "bus_bits": 384, "major": 8, "minor": 6}
+    )
+    for dtype, peak in (("tf32", 62.5e12), ("bfloat16", 125e12), ("int8", 250e12)):
+        assert peak_flop_rate(a10, dtype) == pytest.approx(peak, rel=0.01)
+    assert math.isnan(peak_flop_rate(a10, "float8"))
+    assert peak_byte_rate(a10) == pytest.approx(600e9, rel=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 import cuptiprof.bench.cuda_gpu as cuda_gpu
 from cuptiprof.bench.strategies import Call, Event, Graph
 from cuptiprof.bench.torch_gpu import TorchGpu
-from cuptiprof.clocks import NoClocks
+from cuptiprof.clocks import NoClocks, NvmlClocks
 from cuptiprof.errors import BenchError
 
 ATTRIBUTES = {13: 1_980_000, 16: 132, 33: 0x3B, 34: 0, 36: 2_619_000, 37: 5120, 38: 50 << 20, 50: 0, 75: 9, 76: 0}
@@ -30,11 +31,14 @@ class FakeTorch(ModuleType):
         self.ms = 0.0
         self.pci: list[str] = []
         self.refuses = False
+        self.made = 0
+        self.stream = "the user's"
         fake = self
 
         class FakeEvent:
             def __init__(self, enable_timing: bool = False) -> None:
                 assert enable_timing
+                fake.made += 1
 
             def record(self) -> None:
                 fake.said.append("event")
@@ -51,9 +55,22 @@ class FakeTorch(ModuleType):
         @contextlib.contextmanager
         def graph(g: Any) -> Iterator[None]:
             fake.said.append("capture")
+            fake.stream = "of the capture"
             yield
-            if fake.refuses:
+            if fake.refuses:  # as torch 2.13: the stream is not put back
                 raise RuntimeError("operation not permitted when stream is capturing\nmore")
+            fake.stream = "the user's"
+
+        @contextlib.contextmanager
+        def stream(s: str) -> Iterator[None]:
+            before, fake.stream = fake.stream, s
+            try:
+                yield
+            finally:
+                fake.stream = before
+
+        class OutOfMemoryError(RuntimeError):
+            pass
 
         self.cuda = SimpleNamespace(
             current_device=lambda: 0,
@@ -61,6 +78,9 @@ class FakeTorch(ModuleType):
             Event=FakeEvent,
             CUDAGraph=FakeGraph,
             graph=graph,
+            stream=stream,
+            current_stream=lambda: fake.stream,
+            OutOfMemoryError=OutOfMemoryError,
             is_current_stream_capturing=lambda: False,
         )
 
@@ -107,7 +127,9 @@ def test_a_cold_sample_by_events(torch: FakeTorch) -> None:
     call = Call("f", work)
     Event().prepare(gpu, call, 1e6, True)
     samples = Event().rounds(gpu, [call], 2, True, lambda: None)[0]
-    assert torch.said == [
+    # Events are made before the first sample, by recording them: making one between two others would be in their time.
+    assert torch.said[:4] == ["event"] * 4 and torch.made == 4
+    assert torch.said[4:] == [
         f"empty {2 * (50 << 20)}",
         "flush",
         "event",
@@ -120,6 +142,8 @@ def test_a_cold_sample_by_events(torch: FakeTorch) -> None:
         "sync",
     ]
     assert [s.value for s in samples] == [1e6, 1e6]
+    Event().rounds(gpu, [call], 2, True, lambda: None)
+    assert torch.made == 4  # the next block has the same ones
 
 
 def test_a_graph_is_captured_after_waiting_and_replayed(torch: FakeTorch) -> None:
@@ -130,7 +154,7 @@ def test_a_graph_is_captured_after_waiting_and_replayed(torch: FakeTorch) -> Non
     assert torch.said == ["sync", "capture", "f", "f", "replay", "sync"]
     torch.said.clear()
     samples = Graph().rounds(gpu, [call], 1, False, lambda: None)[0]
-    assert torch.said == ["event", "replay", "event", "sync"] and samples[0].value == 5e5
+    assert torch.said == ["event", "event", "event", "replay", "event", "sync"] and samples[0].value == 5e5
 
 
 def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:
@@ -138,6 +162,7 @@ def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:
     with pytest.raises(BenchError, match="not permitted when stream is capturing") as caught:
         make().capture(lambda: None)
     assert "kernel" in caught.value.hint and "more" not in str(caught.value)
+    assert torch.stream == "the user's"
     torch.cuda.is_current_stream_capturing = lambda: True
     with pytest.raises(BenchError, match="captured already"):
         make().capture(lambda: None)
@@ -145,6 +170,39 @@ def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:
 
 def test_the_driver_alone_has_no_events(torch: FakeTorch) -> None:
     gpu = cuda_gpu.DriverGpu.__new__(cuda_gpu.DriverGpu)
-    for refused in (gpu.record, lambda: gpu.elapsed_ns(0, 0), lambda: gpu.capture(lambda: None)):
+    for refused in (
+        lambda: gpu.events(2),
+        lambda: gpu.record(0),
+        lambda: gpu.elapsed_ns(0, 0),
+        lambda: gpu.capture(lambda: None),
+    ):
         with pytest.raises(BenchError, match="PyTorch"):
             refused()
+
+
+def test_memory_that_runs_out_during_a_capture_is_said_as_such(torch: FakeTorch) -> None:
+    def work() -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        make().capture(work)
+    assert torch.stream == "the user's"
+
+    def silent() -> None:
+        raise RuntimeError
+
+    with pytest.raises(BenchError, match="RuntimeError"):
+        make().capture(silent)
+
+
+def test_other_programs_by_their_process_ids() -> None:
+    class NVMLError(Exception):
+        pass
+
+    def others(*pids: int) -> list[int]:
+        running = [SimpleNamespace(pid=p) for p in pids]
+        nvml = SimpleNamespace(NVMLError=NVMLError, nvmlDeviceGetComputeRunningProcesses=lambda handle: running)
+        return NvmlClocks(nvml, None).others()
+
+    assert others(os.getpid(), 77_000_001) == [77_000_001] and others(os.getpid()) == []
+    assert others(77_000_001) == []  # in a container NVML knows this program by another number

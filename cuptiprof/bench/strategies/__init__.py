@@ -19,7 +19,7 @@ def make_strategy(given: str | Strategy) -> Strategy:
     """
     if isinstance(given, Strategy):
         return given
-    if given not in STRATEGIES:
+    if not isinstance(given, str) or given not in STRATEGIES:
         raise BenchError(f"unknown strategy {given!r}", hint=f"one of: {', '.join(STRATEGIES)}")
     return STRATEGIES[given]()
 

@@ -28,6 +28,8 @@ class Call:
     """calls a sample"""
     launches: bool = True
     """whether it gives the GPU work, as far as is known"""
+    records: int = 0
+    """kernels, copies and sets of one call, as far as is known"""
     kept: Any = None
     """the strategy's own: a captured graph"""
 
@@ -60,6 +62,8 @@ class Strategy(abc.ABC):
     needs_gpu_work: ClassVar[bool] = True
     """a function that launches nothing is refused"""
     can_be_cold: ClassVar[bool] = True
+    times_work: ClassVar[bool] = True
+    """the GPU's work is in the time, so that rates can be told"""
 
     def prepare(  # noqa: B027  nothing to prepare is the usual case
         self, gpu: Gpu, call: Call, estimate_ns: float, cold: bool

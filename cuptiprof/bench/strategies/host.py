@@ -24,6 +24,7 @@ class Cpu(Strategy):
     name: ClassVar[str] = "cpu"
     needs_gpu_work: ClassVar[bool] = False
     can_be_cold: ClassVar[bool] = False
+    times_work: ClassVar[bool] = False
 
     def prepare(self, gpu: Gpu, call: Call, estimate_ns: float, cold: bool) -> None:
         if call.setup is not None:

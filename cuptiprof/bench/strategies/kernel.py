@@ -86,7 +86,8 @@ class Work:
         inner, self._start, self._end = (np.concatenate([p[i] for p in parts]) for i in range(3))
         kinds = [f"[memcpy {_COPIES.get(int(k), 'other')}]" for k in result.memcpys["copy_kind"]]
         self._names_of_work = [*result.kernels["name"], *kinds, *["[memset]"] * len(result.memsets)]
-        outer = self._outermost()[inner]
+        tops = self._outermost()
+        outer = tops[np.where(inner < len(tops), inner, 0)]  # a region whose own row was lost counts as none
         self._order = np.lexsort((self._start, outer))
         self._outer = outer[self._order]
         own = [i for i, n in zip(self._instances, self._names, strict=True) if n.startswith(PREFIX)]
