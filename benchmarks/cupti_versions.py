@@ -124,7 +124,7 @@ def examine(path: Path, device: str) -> dict[str, Any]:
     """What one release does here."""
     release, told_by = file_version(path)
     out: dict[str, Any] = {"release": release, "told_by": told_by, "needs_driver": needs_driver(str(path))}
-    status, said = run_child(["-m", "cuptiprof", "doctor", "--json", "--device", "cuda"], path)
+    status, said = run_child(["-m", "benchmarks.installed", "cuptiprof", "doctor", "--json", "--device", "cuda"], path)
     doctor = parsed(said, path)
     out["doctor"] = {
         "status": status,
@@ -136,7 +136,9 @@ def examine(path: Path, device: str) -> dict[str, Any]:
     out["records"] = parsed(said, path) | ({} if status == 0 else {"status": status})
     if device == "cuda":
         chosen = [word for p in PROBES for word in ("--probe", p)]
-        status, said = run_child(["-m", "cuptiprof", "verify", "--format", "json", "--device", "cuda", *chosen], path)
+        status, said = run_child(
+            ["-m", "benchmarks.installed", "cuptiprof", "verify", "--format", "json", "--device", "cuda", *chosen], path
+        )
         found = parsed(said, path)
         out["verify"] = {"status": status, **{k: found[k] for k in ("counts", "error") if k in found}}
     return out

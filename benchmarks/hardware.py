@@ -107,14 +107,20 @@ def parts_of(device: str, out: Path, wheels: Path | None) -> list[Part]:
         return ["-m", f"benchmarks.{name}", "--device", device, *more, "--out", str(files[name])]
 
     parts = [
-        Part("doctor", ["-m", "cuptiprof", "doctor", "--json", "--device", device], 30),
-        Part("verify", ["-m", "cuptiprof", "verify", "--format", "json", "--device", device], 60),
+        Part("doctor", ["-m", "benchmarks.installed", "cuptiprof", "doctor", "--json", "--device", device], 30),
+        Part(
+            "verify", ["-m", "benchmarks.installed", "cuptiprof", "verify", "--format", "json", "--device", device], 60
+        ),
         Part("native", ["-m", "benchmarks.overhead.native"], 60),  # built here, so that no other part waits for it
         Part("overhead", benchmark("overhead", "--quick", "--limit", "40"), 90, files["overhead"]),
         Part("agreement", benchmark("agreement"), 80, files["agreement"]),
         Part("soak", ["-m", "benchmarks.soak", "--device", device, "--seconds", "50"], 70),
         Part("probes", ["-m", "benchmarks.probes", "--all", "--device", device, "--seconds", "110"], 120),
-        Part("tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "60", *tests], 120),
+        Part(
+            "tests",
+            ["-m", "benchmarks.installed", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "60", *tests],
+            120,
+        ),
         Part("harness", ["-m", "benchmarks.harness_peers", "--device", harness, "--repeats", "5", "--limit", "30"], 75),
         Part("fixtures", ["-m", "benchmarks.hardware", "--fixtures", device, "--out", str(out)], 40),
         Part("counters", benchmark("counters", "--seconds", "30"), 60, files["counters"]),
@@ -125,7 +131,11 @@ def parts_of(device: str, out: Path, wheels: Path | None) -> list[Part]:
     return [
         *parts,
         Part("planning", ["-m", "benchmarks.planning", "--rounds", "7"], 40),
-        Part("example", ["-m", "cuptiprof", "run", "--device", device, "-f", "-o", trace, *example], 40),
+        Part(
+            "example",
+            ["-m", "benchmarks.installed", "cuptiprof", "run", "--device", device, "-f", "-o", trace, *example],
+            40,
+        ),
     ]
 
 
