@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.bench import Count, RelativeHalfWidth
+from cuptiprof.bench import Count, Kernel, RelativeHalfWidth
 from cuptiprof.clocks import POWER_CAP, ClockState
 from cuptiprof.devices import SimulatedDevice
 from cuptiprof.errors import BenchError, CuptiError, SessionError
@@ -254,18 +255,29 @@ def test_a_clock_between_two_values_is_said(machine: SimulatedDevice) -> None:
     assert not m.discarded and any("between 1000 and 1035 MHz" in n for n in m.notes)
 
 
-def test_calls_too_large_for_the_budget_are_taken_in_smaller_blocks(machine: SimulatedDevice) -> None:
-    """Ten calls have more records than fit into a session."""
-    sim = machine.sim
-    m = cuptiprof.bench(
-        lambda: sim.launch("k", duration_ns=1_000, count=300_000),
-        device=machine,
-        stop=Count(2),
-        max_seconds=60,
-        warmup_seconds=0.1,
-    )
-    assert (m.samples == 300_000_000).all() and m.kernels[0].calls == 300_000
-    assert not m.discarded
+def test_calls_of_many_kernels_are_taken_in_smaller_blocks(
+    machine: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the records of a block fit into the budget of its session."""
+    sizes: list[int] = []
+
+    class Watched(Kernel):
+        def rounds(self, gpu, calls, count, cold, tick):  # type: ignore[no-untyped-def]
+            sizes.append(count)
+            return super().rounds(gpu, calls, count, cold, tick)
+
+    def run(kernels: int, functions: int) -> list[int]:
+        sizes.clear()
+        work = partial(machine.sim.launch, "k", duration_ns=1_000, count=kernels)
+        cuptiprof.compare(
+            {str(i): work for i in range(functions)}, device=machine, strategy=Watched(), stop=Count(12), max_seconds=60
+        )
+        return sizes
+
+    monkeypatch.setattr("cuptiprof.bench.measure.BLOCK_RECORDS", 4_000)
+    assert run(10, 2) == [10, 2]
+    assert run(500, 2) == [4, 4, 4]
+    assert run(5_000, 2) == [2] * 6  # the fewest there can be
 
 
 def test_discards_cost_no_more_samples_than_were_discarded(machine: SimulatedDevice) -> None:
