@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 
 from benchmarks.common import arguments, finish, in_turn, summary
 
@@ -16,7 +17,7 @@ def main() -> None:
     options = parser.parse_args()
 
     def run(code: str) -> None:
-        subprocess.run([sys.executable, "-c", code], check=True)
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=tempfile.gettempdir())
 
     cases = {"numpy": lambda: run("import numpy"), "cuptiprof": lambda: run("import numpy, cuptiprof")}
     found = in_turn(cases, options.rounds, strategy="wall")

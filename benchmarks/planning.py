@@ -86,7 +86,9 @@ def main() -> None:
 
         def first(folder: str) -> float:
             command = [sys.executable, "-c", FIRST, library.path, options.chip, folder, *METRICS]
-            return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            return float(
+                subprocess.run(command, check=True, capture_output=True, text=True, cwd=tempfile.gettempdir()).stdout
+            )
 
         one_pass_metrics = [m for m in METRICS if planner(made).plan([m])[0].passes == 1]
         groups = planner(str(next(folders))).one_pass_groups(one_pass_metrics)
