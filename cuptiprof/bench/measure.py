@@ -15,7 +15,7 @@ from cuptiprof.bench.measurement import Interval, Measurement, Scalar
 from cuptiprof.bench.noise import describe_noise
 from cuptiprof.bench.points import labels
 from cuptiprof.bench.roofline import make_roofline
-from cuptiprof.bench.series import Series, Spoilt, gap_note, kernel_times, reported_by, spans_of, values_of
+from cuptiprof.bench.series import Series, Spoilt, gap_note, kernel_times, reported_by, spans_of, times_of, values_of
 from cuptiprof.bench.statistics import median_interval
 from cuptiprof.bench.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.strategies import Call, Strategy, make_strategy
@@ -187,7 +187,7 @@ def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[s
                 strategy=options.strategy.name,
                 l2="cold" if options.cold else "warm",
                 samples=values,
-                times=(values_of(samples) * 0 + [s.at for s in samples] - samples[0].at) / 1e9,
+                times=times_of(samples),
                 span=spans_of(samples),
                 batch=state.series.call.batch,
                 interval=Interval(interval.median, interval.low, interval.high, interval.confidence),

@@ -67,6 +67,11 @@ def values_of(samples: list[Sample]) -> Float64:
     return np.array([s.value for s in samples], np.float64)
 
 
+def times_of(samples: list[Sample]) -> Float64:
+    """Shape (n,), when each was taken, s from the first."""
+    return np.array([(s.at - samples[0].at) / 1e9 for s in samples], np.float64)
+
+
 def spans_of(samples: list[Sample]) -> Float64:
     """Shape (n,), ns; empty where the strategy knows none."""
     spans = np.array([s.span for s in samples], np.float64)
