@@ -33,7 +33,7 @@ SIM_EXPORT void cuptisim_set_thread(uint32_t tid) { set_this_thread_id(tid); }
 SIM_EXPORT uint64_t cuptisim_event_time(uint32_t event) { return Machine::get().event(event).at; }
 
 SIM_EXPORT int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c) {
-  if (fault < CUPTISIM_FAULT_FAIL_CALL || fault > CUPTISIM_FAULT_DROP_RANGES) return CUDA_ERROR_INVALID_VALUE;
+  if (fault < CUPTISIM_FAULT_FAIL_CALL || fault >= CUPTISIM_FAULT_END) return CUDA_ERROR_INVALID_VALUE;
   inject(fault, name, a, b, c);
   return CUDA_SUCCESS;
 }
