@@ -134,8 +134,8 @@ class KernelFilter:
         count: how many launches to select at most.
         every: of the launches after ``skip``, the first and then every n-th.
         skip_before_match: launches of any kind to pass over first.
-        mode: "global", "per-gpu" (each device counts by itself) or "per-launch-config" (each grid, block and
-            shared memory).
+        mode: "global", "per-gpu" (skip, every and count by device) or "per-launch-config" (all counting by grid,
+            block and shared memory).
 
     Raises:
         FilterError: a pattern or number that cannot be used, with its position and what to write instead.

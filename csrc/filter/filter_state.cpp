@@ -59,7 +59,9 @@ bool FilterState::group_of(const KernelFilter& filter, const LaunchView& launch,
   }
   const uint64_t key =
       filter.spec().mode == FilterMode::kPerGpu ? mix(1, launch.device) : mix_config(2, launch);
-  out = {x_groups->find(mix(key, 0)), x_groups->find(mix(key, 1))};
+  // ncu on its mode per-gpu: "Effective launch filters for this mode are --launch-count and --launch-skip".
+  out = {filter.spec().mode == FilterMode::kPerGpu ? &x_seen : x_groups->find(mix(key, 0)),
+         x_groups->find(mix(key, 1))};
   return out.seen && out.matched;
 }
 
@@ -76,8 +78,7 @@ bool FilterState::invocation_matches(const KernelFilter& filter, const LaunchVie
       selected = true;
       continue;
     }
-    uint64_t key =
-        mix(i, static_cast<uint64_t>(filter.spec().mode == FilterMode::kPerGpu ? launch.device + 1ULL : 0));
+    uint64_t key = mix(i, uint64_t{0});
     if (id.counting == LaunchId::Counting::kNvprof) {
       key = mix(mix(mix(key, launch.context), launch.stream), name.demangled_key);
     } else {

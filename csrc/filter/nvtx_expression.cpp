@@ -1,13 +1,14 @@
 // The grammar of ncu's NVTX expressions:
 //   expression := ["regex:"] [domain "@"] ranges
-//   ranges     := name {"," name}                                                      start/end: all are
-//   open
-//               | ["["] name {"/" ("*" | "+" | name)} ["/"] ["]"]                      push/pop: parts of the
-//               stack
-// It is push/pop when the range part holds '/', '[' or ']'. A backslash takes a quantifier's meaning away.
+//   ranges     := name {"," name}                                                     start/end: all are open
+//               | ["["] name {"/" ("*" | "+" | name)} ["/"] ["]"]                     push/pop: the stack
+// Push/pop ranges are told by a '/', a '[' at the beginning or a ']' at the end. In a regex any other bracket
+// is the expression's own; one at the very beginning or end is written "/[", "/]", and that slash means
+// nothing else. A backslash takes a quantifier's meaning away.
 #include <algorithm>
 
 #include "filter/filter_error.h"
+#include "filter/perl_spellings.h"
 #include "filter/ranges.h"
 
 namespace cuptiprof {
@@ -65,7 +66,26 @@ struct Parser {
       value += c.c;
     }
     if (!regex) return Pattern::literal(value);
+    check_brackets(chars, value);
     return Pattern::regex(Regex(value, kWhat, text, chars.front().at), value);
+  }
+
+  // Half a bracket expression: its other half was taken for the end of the stack, or a separator stood in it.
+  void check_brackets(std::span<const Char> chars, std::string_view value) const {
+    constexpr std::string_view kHint =
+        "Write a bracket expression at the very beginning or end of the ranges '/[0-9]A', 'A[0-9/]', the "
+        "separators , and / in one '\\,', '\\/', and a bracket that is a character '\\[', '\\]'.";
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (value[i] == '\\') {
+        ++i;
+      } else if (value[i] == '[') {
+        const size_t end = bracket_end(value, i);
+        if (end == std::string_view::npos) fail(chars[i].at, "unmatched [", kHint);
+        i = end - 1;
+      } else if (value[i] == ']') {
+        fail(chars[i].at, "unmatched ]", kHint);
+      }
+    }
   }
 };
 
@@ -92,8 +112,19 @@ NvtxExpression::NvtxExpression(std::string_view text) : x_text(text) {
   if (rest.empty())
     parser.fail(text.size(), "no range name", "Name a range: 'A' (start/end), 'A/' (push/pop), 'Domain@A/'.");
 
-  x_push_pop = std::any_of(rest.begin(), rest.end(),
-                           [](const Char& c) { return is(c, '/') || is(c, '[') || is(c, ']'); });
+  const bool bottom = is(rest.front(), '[');
+  if (bottom) rest = rest.subspan(1);
+  const auto slash_at = [&](size_t i) { return parser.regex && i < rest.size() && is(rest[i], '/'); };
+  const bool top = !rest.empty() && is(rest.back(), ']') && !slash_at(rest.size() - 2);
+  if (top) rest = rest.first(rest.size() - 1);
+  // The slash of "/[" and "/]" is no separator.
+  std::vector<Char> ranges(rest.begin(), rest.end());
+  if (slash_at(0) && rest.size() > 1 && is(rest[1], '[')) ranges.erase(ranges.begin());
+  if (slash_at(rest.size() - 2) && is(rest.back(), ']')) ranges.erase(ranges.end() - 2);
+  rest = ranges;
+  x_push_pop = bottom || top || std::any_of(rest.begin(), rest.end(), [&](const Char& c) {
+                 return is(c, '/') || (!parser.regex && (is(c, '[') || is(c, ']')));
+               });
   const auto take = [&](char separator, auto&& add) {
     while (true) {
       const auto end =
@@ -113,26 +144,6 @@ NvtxExpression::NvtxExpression(std::string_view text) : x_text(text) {
     return;
   }
 
-  bool bottom = false, top = false;
-  if (is(rest.front(), '[')) {
-    bottom = true;
-    rest = rest.subspan(1);
-  }
-  // "/[" and "/]" at the ends: the bracket belongs to the regular expression, the slash is only a mark.
-  if (parser.regex && rest.size() > 1 && is(rest[0], '/') && is(rest[1], '[')) rest = rest.subspan(1);
-  const auto ends_with_mark = [&] {
-    return parser.regex && rest.size() > 1 && is(rest.back(), ']') && is(rest[rest.size() - 2], '/');
-  };
-  if (!rest.empty() && is(rest.back(), ']') && !ends_with_mark()) {
-    top = true;
-    rest = rest.first(rest.size() - 1);
-  }
-  std::vector<Char> unmarked;
-  if (ends_with_mark()) {
-    unmarked.assign(rest.begin(), rest.end());
-    unmarked.erase(unmarked.end() - 2);
-    rest = unmarked;
-  }
   if (rest.size() > 1 && is(rest.back(), '/')) rest = rest.first(rest.size() - 1);  // "A/"
   if (rest.empty()) parser.fail(text.size(), "no range name", "Name a range, e.g. '[A' or 'A]'.");
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "filter/filter_error.h"
+#include "filter/perl_spellings.h"
 
 namespace cuptiprof {
 namespace {
@@ -21,29 +22,13 @@ constexpr size_t kMaxDepth = 200;       // libc's parser recurses on groups
   throw_filter_error(what, whole, at, problem, hint);
 }
 
-// End of a bracket expression that starts at `i` ('['), one past its ']'; npos when it is not closed.
-size_t bracket_end(std::string_view e, size_t i) {
-  ++i;
-  if (i < e.size() && e[i] == '^') ++i;
-  if (i < e.size() && e[i] == ']') ++i;
-  for (; i < e.size(); ++i) {
-    if (e[i] == ']') return i + 1;
-    if (e[i] == '[' && i + 1 < e.size() && (e[i + 1] == ':' || e[i + 1] == '.' || e[i + 1] == '=')) {
-      const char close[] = {e[i + 1], ']', 0};
-      const size_t end = e.find(close, i + 2);
-      if (end == std::string_view::npos) return end;
-      i = end + 1;
-    }
-  }
-  return std::string_view::npos;
-}
-
 // What libc would accept and do badly: say it with a position before libc sees it.
 void check(std::string_view e, std::string_view what, std::string_view whole, size_t offset) {
   if (e.empty())
     bad(what, whole, offset, "empty regular expression", "Leave the filter out to select everything.");
   if (e.size() > kMaxLength)
     bad(what, whole, offset, "regular expression longer than 8192 bytes", "Shorten it.");
+  refuse_perl_spellings(e, what, whole, offset);
   struct Group {
     size_t at, outer_size;
   };
@@ -63,9 +48,6 @@ void check(std::string_view e, std::string_view what, std::string_view whole, si
       if (n == '\0') bad(what, whole, at, "NUL byte in a regular expression", "Remove it.");
       if (n >= '1' && n <= '9')
         bad(what, whole, at, "back-references are not part of POSIX ERE", "Write the alternatives out.");
-      if (n == 'd' || n == 'D')
-        bad(what, whole, at, "\\d is not part of POSIX ERE",
-            "Write [0-9] for a digit, [^0-9] for anything else.");
       add_atom(1);
     } else if (c == '[') {
       const size_t end = bracket_end(e, i);

@@ -65,10 +65,12 @@ def config(launch):
 
 def reference(launches, matches, *, devices=None, before=0, skip=0, every=1, count=None, mode="global"):
     group_of = {"global": lambda x: 0, "per-gpu": lambda x: x.device, "per-launch-config": config}[mode]
+    of_devices = [(i, launch) for i, launch in enumerate(launches) if devices is None or launch.device in devices]
+    if mode == "per-gpu":  # skip_before_match alone is not counted by device
+        of_devices, before = of_devices[before:], 0
     groups = {}
-    for i, launch in enumerate(launches):
-        if devices is None or launch.device in devices:
-            groups.setdefault(group_of(launch), []).append((i, launch))
+    for i, launch in of_devices:
+        groups.setdefault(group_of(launch), []).append((i, launch))
     selected = []
     for members in groups.values():
         matching = [i for i, launch in members[before:] if matches(launch)]
