@@ -76,6 +76,8 @@ class Session {
   std::shared_ptr<Store> next_segment(int timeout_ms);
   SessionCounts counts() const;
   std::vector<std::pair<std::string, uint64_t>> losses() const;
+  // What the result should say beside its numbers.
+  std::vector<std::string> notes() const { return Activity::instance().notes(); }
   const char* state() const;
 
  private:

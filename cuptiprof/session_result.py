@@ -73,7 +73,9 @@ def assemble(
         losses |= counters.add_to(session, tables, metadata)
     if spill is not None and spill.error is not None:
         losses["spill_dropped"] += spill.lost_rows
-        metadata["note"] = f"spilling failed: {spill.error}"
+        _note(metadata, f"spilling failed: {spill.error}")
+    for text in session.notes():
+        _note(metadata, text)
     result = Result(tables, metadata, losses)
     if kernel_filter is None:
         return result
@@ -83,6 +85,11 @@ def assemble(
         result.losses._values["filter_rejected"] += int((~mask).sum())
     _warn_if_empty(result, kernel_filter, store)
     return result
+
+
+def _note(metadata: dict[str, Any], text: str) -> None:
+    """Reports show the notes on a result."""
+    metadata["note"] = f"{metadata['note']}; {text}" if metadata.get("note") else text
 
 
 def _counted_mask(result: Result, kernel_filter: KernelFilter, counters: LiveCounters | None) -> Array:
@@ -100,10 +107,9 @@ def _warn_if_empty(result: Result, kernel_filter: KernelFilter, store: _core.Sto
     from cuptiprof.filters import nearest_names
 
     names = nearest_names(" ".join(kernel_filter.name_patterns), store.kernel_names())
-    result.metadata["note"] = (
-        f"no kernel matched {kernel_filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
-    )
-    warnings.warn(result.metadata["note"], EmptySelectionWarning, stacklevel=5)
+    text = f"no kernel matched {kernel_filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
+    _note(result.metadata, text)
+    warnings.warn(text, EmptySelectionWarning, stacklevel=5)
 
 
 def _add_steps(tables: dict[str, Table], steps: Sequence[Step]) -> None:

@@ -140,6 +140,7 @@ void register_session(py::module_& m) {
       .def("next_segment", &Session::next_segment, py::arg("timeout_ms"), nogil)
       .def_property_readonly("state", &Session::state)
       .def("losses", &Session::losses, "[(counter, value), ...]")
+      .def("notes", &Session::notes, "What the result should say beside its numbers.")
       .def("counts", [](const Session& s) {
         const SessionCounts c = s.counts();
         py::dict d;

@@ -9,6 +9,7 @@
 #include "collect/regions.h"
 #include "cupti/api.h"
 #include "cupti/call.h"
+#include "cupti/captures.h"
 #include "cupti/cbids.h"
 #include "cupti/detach.h"
 #include "cupti/exclusion.h"
@@ -92,12 +93,18 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     x_losses.reset();
     g_region_overflow.store(0);
     x_kernels_lost.store(0);
+    x_waits_left_out.store(0);
     x_launches_before = 0;
     x_launches_before = launches();
     // As long as the session lives: names and contexts also go away while nothing is collected.
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, true);
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, true);
     for (const CUpti_CallbackId cbid : driver_unload_cbids())
+      enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, true);
+    // Captures begin and end at any time.
+    g_captures.forget_all();
+    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, true);
+    for (const CUpti_CallbackId cbid : driver_capture_cbids())
       enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, true);
     if (x_options.profiler_calls) set_callbacks(true);
   } catch (...) {

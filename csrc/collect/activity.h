@@ -15,8 +15,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "collect/buffer_pool.h"
@@ -78,6 +80,8 @@ class Activity {
   CUcontext current_context() const noexcept;
   // Contexts that work was launched in since attach.
   std::vector<CUcontext> contexts() const;
+  // What a result of the session should say, for people.
+  std::vector<std::string> notes() const;
   bool window_open() const noexcept { return x_enabled.load(std::memory_order_relaxed); }
 
  private:
@@ -98,7 +102,7 @@ class Activity {
   void set_callbacks(bool on);
   void enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on);
   void set_kinds(bool on, bool throwing);
-  void synchronize_contexts() noexcept;
+  bool synchronize_contexts(std::chrono::milliseconds patience) noexcept;
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
 
   std::shared_ptr<const Api> x_owner;
@@ -113,6 +117,7 @@ class Activity {
   BufferPool x_pool;
   Losses x_losses;
   std::atomic<uint64_t> x_kernels_lost{0};
+  std::atomic<uint64_t> x_waits_left_out{0};  // for the GPU, since a stream was being captured
   uint64_t x_launches_before = 0;
   static constexpr size_t kMaxContexts = 256;
   std::array<std::atomic<CUcontext>, kMaxContexts> x_contexts{};

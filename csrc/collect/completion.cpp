@@ -8,6 +8,7 @@
 #include "collect/regions.h"
 #include "cupti/api.h"
 #include "cupti/call.h"
+#include "cupti/captures.h"
 #include "cupti/detach.h"
 
 namespace cuptiprof {
@@ -46,16 +47,26 @@ std::vector<CUcontext> Activity::contexts() const {
   return out;
 }
 
-void Activity::synchronize_contexts() noexcept {
+// False: a stream is being captured somewhere, and waiting would have broken the capture. `patience`: for
+// captures of other threads to end.
+bool Activity::synchronize_contexts(std::chrono::milliseconds patience) noexcept {
   const Api& a = *x_owner;
-  if (!a.cuCtxPushCurrent_v2 || !a.cuCtxSynchronize || !a.cuCtxPopCurrent_v2) return;
+  if (!a.cuCtxPushCurrent_v2 || !a.cuCtxSynchronize || !a.cuCtxPopCurrent_v2) return true;
+  if (!g_captures.enter(patience)) return false;
+  bool all = true;
   for (auto& c : x_contexts) {
     CUcontext context = c.load(std::memory_order_relaxed);
     if (!context || a.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) continue;
-    a.cuCtxSynchronize();  // an error here is the program's own (a failed kernel); its next call reports it
+    // An error of the wait is the program's own (a failed kernel); its next call reports it.
+    if (Captures::is_conflicting(a))
+      all = false;
+    else
+      a.cuCtxSynchronize();
     CUcontext popped;
     a.cuCtxPopCurrent_v2(&popped);
   }
+  g_captures.leave();
+  return all;
 }
 
 // Kernel records point at their module's memory for their names, so they are decoded before it goes: the way
@@ -63,7 +74,7 @@ void Activity::synchronize_contexts() noexcept {
 // decoder needs nothing that this thread can hold.
 void Activity::before_unload(CUcontext context) noexcept {
   note_context(context ? context : current_context());
-  synchronize_contexts();
+  synchronize_contexts({});
   x_owner->cuptiActivityFlushAll(0);
   x_pool.wait_for_decoder(kUnloadPatience);
 }
@@ -80,7 +91,7 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
   if (x_options.attribution != Attribution::kCallback) note_context(current_context());
-  synchronize_contexts();
+  if (!synchronize_contexts(patience)) count(x_waits_left_out);
   // Launches that come later, from other threads, are not waited for: that could go on for ever.
   // Without kernel records there is nothing to reconcile launches with.
   const bool reconciles = x_options.collects(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
@@ -111,10 +122,17 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   x_losses.region_overflow.store(g_region_overflow.load());
 }
 
+std::vector<std::string> Activity::notes() const {
+  std::vector<std::string> out;
+  if (const uint64_t n = x_waits_left_out.load(); n != 0)
+    out.push_back("a CUDA graph was being captured when the data were collected" +
+                  (n > 1 ? " (" + std::to_string(n) + " times)" : std::string()) +
+                  ": waiting for the GPU would have invalidated the capture, so what still ran then can be "
+                  "missing; end captures before stop(), take() and step()");
+  return out;
+}
+
 void Activity::finalize(const Api& api) {
-  CUcontext current = nullptr;
-  if (api.cuCtxGetCurrent && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && api.cuCtxSynchronize)
-    api.cuCtxSynchronize();
   api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // buffers it still holds come back now
   forget_external_stacks();
   finalize_cupti(api);

@@ -6,6 +6,7 @@
 #include "collect/live_regions.h"
 #include "collect/record_decoder.h"
 #include "collect/regions.h"
+#include "cupti/captures.h"
 #include "cupti/cbids.h"
 #include "cupti/exclusion.h"
 #include "cupti/launch_gate.h"
@@ -37,6 +38,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     if (entry) before_unload(call.context);
     return;
   }
+  if (is_capture_begin(cbid) || is_capture_end(cbid)) [[unlikely]]
+    return g_captures.called(*x_api.load(std::memory_order_acquire), cbid, call);
   if (x_options.profiler_calls) {
     // The window opens on the way into cuProfilerStart and closes on the way out of cuProfilerStop.
     if (cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {
@@ -96,6 +99,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     // The stream was being captured: the launch became a graph node and runs when the graph is launched. Or
     // the driver refused it, and it never runs.
     const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
+    if (slot->nodes_created != 0) g_captures.launch_captured();
     if (slot->nodes_created != 0 || (result && *result != CUDA_SUCCESS))
       slot->launches.store(slot->launches.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   }
@@ -107,9 +111,12 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
     count(g_module_unloads);
     g_launch_gate.forget();
+  } else if (cbid == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING) {
+    g_captures.stream_ends(data.resourceHandle.stream);
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
     note_context(data.context);
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+    g_captures.context_ends(data.context);
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
     ThreadSlot* slot = this_thread_slot();

@@ -29,10 +29,20 @@ std::span<const CUpti_CallbackId> driver_unload_cbids() {
   return ids;
 }
 
-bool is_unload(CUpti_CallbackId cbid) {
-  for (const CUpti_CallbackId id : driver_unload_cbids())
-    if (id == cbid) return true;
-  return false;
+std::span<const CUpti_CallbackId> driver_capture_cbids() {
+  static constexpr CUpti_CallbackId ids[] = {
+      CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,
+      CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
+      CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph,
+      CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz,
+      kBeginRecaptureToGraph,
+      kBeginRecaptureToGraph_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,
+      CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz,
+  };
+  return ids;
 }
 
 std::string_view base_name(std::string_view name) {

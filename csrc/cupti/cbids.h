@@ -29,7 +29,49 @@ inline bool is_kernel_launch(CUpti_CallbackId cbid) {
 
 // Driver calls that take modules away, and with them the names that records point at.
 std::span<const CUpti_CallbackId> driver_unload_cbids();
-bool is_unload(CUpti_CallbackId cbid);
+
+// Driver calls that begin or end a stream capture.
+std::span<const CUpti_CallbackId> driver_capture_cbids();
+
+// Newer than the headers we build with: CUDA 13.5.
+inline constexpr CUpti_CallbackId kBeginRecaptureToGraph = 846, kBeginRecaptureToGraph_ptsz = 847;
+
+inline bool is_capture_begin(CUpti_CallbackId cbid) {
+  switch (cbid) {
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz:
+    case kBeginRecaptureToGraph:
+    case kBeginRecaptureToGraph_ptsz:
+      return true;
+    default:
+      return false;
+  }
+}
+
+inline bool is_capture_end(CUpti_CallbackId cbid) {
+  return cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture ||
+         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
+}
+
+inline bool is_unload(CUpti_CallbackId cbid) {
+  switch (cbid) {
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleUnload:
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload:
+    case CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy:
+    case CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease:
+    case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset:
+    case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset_v2:
+      return true;
+    default:
+      return false;
+  }
+}
 
 // "cudaLaunchKernel_v7000" -> "cudaLaunchKernel", "cuMemcpyHtoDAsync_v2" -> "cuMemcpyHtoDAsync".
 std::string_view base_name(std::string_view callback_name);

@@ -121,6 +121,11 @@ CallArguments::CallArguments(const Call& c, bool driver, CUpti_CallbackId cbid) 
     x_used = &x_graph;
     return;
   }
+  if (op.kind == CUPTISIM_OP_GRAPH_BEGIN_CAPTURE || op.kind == CUPTISIM_OP_GRAPH_END_CAPTURE) {
+    x_capture = {stream, op.value};
+    x_used = &x_capture;
+    return;
+  }
   if (op.kind != CUPTISIM_OP_KERNEL) return;
   const Dim3 grid{at_least_one(op.grid[0]), at_least_one(op.grid[1]), at_least_one(op.grid[2])};
   const Dim3 block{at_least_one(op.block[0]), at_least_one(op.block[1]), at_least_one(op.block[2])};

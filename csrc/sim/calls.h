@@ -63,6 +63,10 @@ class CallArguments {
     CUgraphExec executable;
     CUstream stream;
   };
+  struct Capture {  // cuStreamBeginCapture_v2_params; cuStreamEndCapture_params begins like it
+    CUstream stream;
+    uint32_t mode;
+  };
 
   union {
     DriverLaunch x_driver;
@@ -70,6 +74,7 @@ class CallArguments {
     RuntimeLaunch x_runtime;
     RuntimeLaunchEx x_runtime_ex;
     GraphLaunch x_graph;
+    Capture x_capture;
   };
   CUlaunchConfig x_config;
   RuntimeConfig x_runtime_config;

@@ -28,7 +28,8 @@ enum cuptisim_op_kind {
   CUPTISIM_OP_FREE = 12,
   CUPTISIM_OP_STREAM_CREATE = 13,
   CUPTISIM_OP_CONTEXT_CREATE = 14,
-  CUPTISIM_OP_GRAPH_BEGIN_CAPTURE = 15,  // following ops of this thread and stream become nodes of graph_id
+  CUPTISIM_OP_GRAPH_BEGIN_CAPTURE =
+      15,  // following ops of this stream become nodes of graph_id; value: CUstreamCaptureMode
   CUPTISIM_OP_GRAPH_END_CAPTURE = 16,
   CUPTISIM_OP_GRAPH_LAUNCH = 17,
   CUPTISIM_OP_PROFILER_START = 18,  // cudaProfilerStart
@@ -82,7 +83,7 @@ typedef struct cuptisim_op {
   uint32_t copy_kind;    // CUpti_ActivityMemcpyKind
   uint32_t src_kind, dst_kind;
   uint32_t dst_device, dst_context;  // peer copies: destination (source is device/context)
-  uint32_t value;                    // memset; memory pool: what happens to it
+  uint32_t value;                    // memset; memory pool: what happens to it; capture: its mode
   uint32_t event;                    // event ID
   uint32_t graph_id;       // graph to capture into, to launch, or the record's own (with explicit times)
   uint64_t graph_node_id;  // explicit node of a record

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "callbacks.h"
-#include "graphs.h"
+#include "captures.h"
 #include "machine.h"
 
 namespace sim {
@@ -175,20 +175,22 @@ SIM_EXPORT CUresult CUDAAPI cuCtxSynchronize() {
 SIM_EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   if (!status) return CUDA_ERROR_INVALID_VALUE;
   Machine& m = Machine::get();
-  bool captured = false;
+  Captured by;
   if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
     const Context* c = m.find_context(current_context());
     if (!c) return CUDA_ERROR_INVALID_CONTEXT;
-    captured = capturing(c, kDefaultStream) != 0;
+    by = captured(c, kDefaultStream);
   } else {
     const Stream* found = nullptr;
     for (Context* c : m.contexts())
       if ((found = m.find_stream(c, stream))) {
-        captured = capturing(c, found->id) != 0;
+        by = captured(c, found->id);
         break;
       }
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
   }
-  *status = captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  *status = by.invalidated     ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+            : by.graph_id != 0 ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                               : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }

@@ -8,6 +8,7 @@
 
 #include "activity.h"
 #include "callbacks.h"
+#include "captures.h"
 #include "counters.h"
 #include "faults.h"
 #include "names.h"
@@ -49,16 +50,6 @@ std::shared_ptr<Graph> find(uint32_t id) {
   return at == graphs().by_id.end() ? nullptr : at->second;
 }
 
-struct Capture {
-  std::shared_ptr<Graph> graph;
-  struct Member {
-    const Context* context;
-    uint32_t stream;
-  };
-  std::vector<Member> streams;  // the first is the one that capture began on
-};
-thread_local Capture t_capture;
-
 CUgraphNodeType type_of(const cuptisim_op& op) {
   switch (op.kind) {
     case CUPTISIM_OP_KERNEL:
@@ -78,10 +69,12 @@ void graph_callback(CUpti_CallbackId cbid, const Call& c, CUpti_GraphData data) 
 
 uint32_t begin_capture(const Call& c) {
   if (c.op.graph_id == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (t_capture.graph) return CUDA_ERROR_ILLEGAL_STATE;
   auto graph = std::make_shared<Graph>();
   graph->id = c.op.graph_id;
-  t_capture = {graph, {{c.context, c.stream}}};
+  if (const uint32_t rc =
+          begin_sequence(c.context, c.stream, graph->id, graph, static_cast<CUstreamCaptureMode>(c.op.value));
+      rc != CUDA_SUCCESS)
+    return rc;
   CUpti_GraphData data{};
   data.graph = reinterpret_cast<CUgraph>(graph.get());
   graph_callback(CUPTI_CBID_RESOURCE_GRAPH_CREATED, c, data);
@@ -89,31 +82,18 @@ uint32_t begin_capture(const Call& c) {
 }
 
 uint32_t end_capture(const Call& c) {
-  if (!t_capture.graph) return CUDA_ERROR_ILLEGAL_STATE;
-  const auto& origin = t_capture.streams.front();
-  if (origin.context != c.context || origin.stream != c.stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  Captured ended;
+  if (const uint32_t rc = end_sequence(c.context, c.stream, ended); rc != CUDA_SUCCESS) return rc;
   Graphs& all = graphs();
   const std::lock_guard lock(all.mutex);
-  auto& slot = all.by_id[t_capture.graph->id];
+  auto& slot = all.by_id[ended.graph_id];
   if (slot) all.old.push_back(slot);
-  slot = std::move(t_capture.graph);
-  t_capture = {};
+  slot = std::static_pointer_cast<Graph>(ended.graph);
   return CUDA_SUCCESS;
 }
 
-uint32_t capturing(const Context* context, uint32_t stream) {
-  if (!t_capture.graph) return 0;
-  for (const auto& s : t_capture.streams)
-    if (s.context == context && s.stream == stream) return t_capture.graph->id;
-  return 0;
-}
-
-void join_capture(const Context* context, uint32_t stream, uint32_t graph) {
-  if (t_capture.graph && t_capture.graph->id == graph && !capturing(context, stream))
-    t_capture.streams.push_back({context, stream});
-}
-
-void capture_node(const Call& c) {
+void capture_node(const Call& c, const std::shared_ptr<void>& into) {
+  auto& graph = *static_cast<Graph*>(into.get());
   auto node = std::make_unique<Node>(Node{c.op, 0});
   node->op.name = intern(c.op.name);
   node->op.flags &= static_cast<uint16_t>(~(CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES));
@@ -123,11 +103,14 @@ void capture_node(const Call& c) {
     node->id = ++graphs().nodes;
   }
   CUpti_GraphData data{};
-  data.graph = reinterpret_cast<CUgraph>(t_capture.graph.get());
+  data.graph = reinterpret_cast<CUgraph>(&graph);
   data.nodeType = type_of(c.op);
   graph_callback(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATE_STARTING, c, data);
   data.node = reinterpret_cast<CUgraphNode>(node.get());
-  t_capture.graph->nodes.push_back(std::move(node));
+  {
+    const std::lock_guard lock(graphs().mutex);
+    graph.nodes.push_back(std::move(node));
+  }
   graph_callback(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, c, data);
 }
 
@@ -243,7 +226,7 @@ void clear_graphs() {
   graphs().by_id.clear();
   graphs().old.clear();
   graphs().nodes = 0;
-  t_capture = {};
+  clear_captures();
 }
 
 }  // namespace sim

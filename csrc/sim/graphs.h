@@ -1,6 +1,7 @@
 // CUDA graphs: capture, instantiation, launch.
 #pragma once
 #include <cstdint>
+#include <memory>
 
 #include "records.h"
 
@@ -12,11 +13,8 @@ uint32_t end_capture(const Call& call);
 uint32_t instantiate_graph(const Call& call);
 uint32_t launch_graph(const Call& call);
 
-// The graph that the calling thread captures this stream's work into; 0: none.
-uint32_t capturing(const Context* context, uint32_t stream);
-// A stream that waits for an event of a captured one is captured from then on.
-void join_capture(const Context* context, uint32_t stream, uint32_t graph);
-void capture_node(const Call& call);
+// The call becomes a node of this graph (Captured::graph).
+void capture_node(const Call& call, const std::shared_ptr<void>& into);
 
 bool graph_instantiated(uint32_t id);
 CUgraphExec executable_handle(uint32_t id);

@@ -7,6 +7,7 @@
 #include "activity.h"
 #include "callbacks.h"
 #include "calls.h"
+#include "captures.h"
 #include "graphs.h"
 #include "machine.h"
 #include "names.h"
@@ -38,8 +39,9 @@ uint64_t end_call(const Call& c) {
 uint32_t work(const Call& c) {
   Machine& m = Machine::get();
   const cuptisim_op& op = c.op;
-  if (capturing(c.context, c.stream)) {
-    capture_node(c);
+  if (const Captured by = captured(c.context, c.stream); by.graph) {
+    if (by.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    capture_node(c, by.graph);
     return CUDA_SUCCESS;
   }
   const uint32_t graph = op.graph_node_id ? op.graph_id : 0;
@@ -55,7 +57,7 @@ uint32_t work(const Call& c) {
 uint32_t record_event(const Call& c) {
   Machine& m = Machine::get();
   const uint64_t at = std::max(m.stream(c.context, c.stream).busy_until.load(), c.begin);
-  const Event e = m.record_event(c.op.event, at, capturing(c.context, c.stream));
+  const Event e = m.record_event(c.op.event, at, captured(c.context, c.stream).graph_id);
   emit_event_record(c, e.sync_id, at);
   return CUDA_SUCCESS;
 }
@@ -64,7 +66,7 @@ uint32_t wait_for_event(const Call& c) {
   Machine& m = Machine::get();
   const Event e = m.event(c.op.event);
   if (e.capture)
-    join_capture(c.context, c.stream, e.capture);
+    join_sequence(c.context, c.stream, e.capture);
   else if (e.at != 0)
     m.occupy(c.context, m.stream(c.context, c.stream), e.at);
   return CUDA_SUCCESS;
@@ -74,8 +76,18 @@ uint32_t wait_for_event(const Call& c) {
 uint32_t synchronize(const Call& c) {
   Machine& m = Machine::get();
   const bool whole_context = c.op.kind == CUPTISIM_OP_SYNC_CONTEXT;
-  if (!whole_context && capturing(c.context, c.stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (c.op.flags & CUPTISIM_API_TIMES) return CUDA_SUCCESS;
+  // What is being captured has not been given to the GPU: there is nothing to wait for, and asking breaks it.
+  if (whole_context) {
+    if (invalidate_captures(c.context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  } else if (c.op.kind == CUPTISIM_OP_SYNC_EVENT) {
+    if (const uint32_t graph = m.event(c.op.event).capture; graph != 0) {
+      invalidate_capture(graph);
+      return CUDA_ERROR_CAPTURED_EVENT;
+    }
+  } else if (invalidate_capture(c.context, c.stream)) {
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   if (whole_context)
     m.wait_until(c.context->busy_until.load());
   else
@@ -114,6 +126,8 @@ uint32_t body(const Call& c) {
       return wait_for_event(c);
     case CUPTISIM_OP_ALLOC:
     case CUPTISIM_OP_FREE:
+      if (!(c.op.flags & (CUPTISIM_ASYNC | CUPTISIM_API_TIMES)) && unsafe_call_conflicts())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
       emit_memory_record(c);
       return CUDA_SUCCESS;
     case CUPTISIM_OP_MEMORY_POOL:
@@ -124,14 +138,17 @@ uint32_t body(const Call& c) {
       resource_callback(CUPTI_CBID_RESOURCE_STREAM_CREATED, handle(c.context), stream_handle());
       return CUDA_SUCCESS;
     case CUPTISIM_OP_STREAM_DESTROY:
+      drop_captures(c.context, c.stream);
       resource_callback(CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, handle(c.context), stream_handle());
       return CUDA_SUCCESS;
     case CUPTISIM_OP_CONTEXT_DESTROY:
       m.wait_until(c.context->busy_until.load());
+      drop_captures(c.context);
       resource_callback(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, handle(c.context));
       m.destroy_context(c.context);
       return CUDA_SUCCESS;
     case CUPTISIM_OP_MODULE_UNLOAD: {
+      if (unsafe_call_conflicts()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
       CUpti_ModuleResourceData module{};
       module.moduleId = c.context->id;
       resource_callback(CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, handle(c.context), nullptr, &module);

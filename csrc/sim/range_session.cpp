@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "captures.h"
 #include "faults.h"
 #include "metric_eval.h"
 #include "pm_sampler.h"
@@ -159,6 +160,7 @@ void RangeSession::collect(uint16_t level, std::string name, uint64_t start, uin
 CUptiResult RangeSession::decode(size_t& dropped) {
   const std::lock_guard lock(x_mutex);
   if (!x_configured || x_started) return CUPTI_ERROR_INVALID_OPERATION;
+  invalidate_captures(&x_context);  // it synchronises the context
   for (const Row& row : x_rows) {
     auto at = x_placed.find(row.key);
     if (at == x_placed.end()) {
@@ -209,6 +211,7 @@ std::optional<CountedRun> RangeSession::run_kernel(const Work& work, Stream& str
   Machine& m = Machine::get();
   const bool timed = work.op.flags & (CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES);
   // A range holds one kernel: it starts when the context is idle, and the launch returns when it is done.
+  invalidate_captures(&x_context);
   if (!timed) m.wait_until(x_context.busy_until.load());
   if (kernel_replay() && x_config.passes > 1 && communicates(work.op)) {
     // Its partner runs once and waits for nobody: the second pass never ends. A real GPU would hang for good.
