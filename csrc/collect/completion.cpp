@@ -52,7 +52,8 @@ std::vector<CUcontext> Activity::contexts() const {
 bool Activity::synchronize_contexts(std::chrono::milliseconds patience) noexcept {
   const Api& a = *x_owner;
   if (!a.cuCtxPushCurrent_v2 || !a.cuCtxSynchronize || !a.cuCtxPopCurrent_v2) return true;
-  if (!g_captures.enter(patience)) return false;
+  const NoCapture none(patience);
+  if (!none) return false;
   bool all = true;
   for (auto& c : x_contexts) {
     CUcontext context = c.load(std::memory_order_relaxed);
@@ -65,7 +66,6 @@ bool Activity::synchronize_contexts(std::chrono::milliseconds patience) noexcept
     CUcontext popped;
     a.cuCtxPopCurrent_v2(&popped);
   }
-  g_captures.leave();
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "cupti/captures.h"
 #include "cupti/exclusion.h"
 #include "store/losses.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr size_t kMaxContexts = 64;  // at a time
 constexpr uint32_t kMaxBreakdowns = 3;
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
+constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // for captures of other threads to end
 
 }  // namespace
 
@@ -78,7 +80,7 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
 // A profiler that does not obey could go on replaying every launch: it is taken off the context, and the next
 // selected launch makes a new one, a few times.
 void KernelCounters::break_down(PerContext& c) noexcept {
-  if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+  finish_batch(c);
   c.batch.reset();
   c.replay.reset();
   if (++c.breakdowns == kMaxBreakdowns) c.refused = CUPTI_ERROR_UNKNOWN;
@@ -130,6 +132,10 @@ void KernelCounters::end_replay(PerContext& c, Outcome outcome, CUptiResult stop
     x_events.fail(stopped, "cuptiRangeProfilerStop");
     return break_down(c);
   }
+  if (g_captures.any()) {  // it began meanwhile, and decoding would break it
+    c.replay->forget();
+    return count(x_events.capturing);
+  }
   size_t dropped = 0;
   if (const CUptiResult rc = c.replay->decode(&dropped); rc != CUPTI_SUCCESS) {
     c.replay->forget();
@@ -172,13 +178,20 @@ bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
     count(x_events.captured);
     return false;
   }
+  // Counting waits for the GPU, which would break any capture on it.
+  if (Captures::is_conflicting(*x_api) || !g_captures.enter()) {
+    count(x_events.capturing);
+    return false;
+  }
   const std::chrono::milliseconds patience(x_options.turn_timeout_ms);
   if (!x_turn.take(patience)) {
+    g_captures.leave();
     count(x_events.busy);
     return false;
   }
   auto refuse = [&](std::atomic<uint64_t>* reason) {
     if (reason) count(*reason);
+    g_captures.leave();
     x_turn.give_back();
     return false;
   };
@@ -202,6 +215,8 @@ bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
   row.start = now_ns();
   bool ok = false;
   if (x_direct) {
+    // A capture was open when it had become full.
+    if (c->batch->full()) c->batch->finish(x_host, x_rows, x_events);
     const uint16_t group = group_for(*selected);
     ok = c->batch->prepare(x_configs[group], group, 1, x_host, x_rows, x_events) &&
          c->batch->open(row, x_events);
@@ -229,7 +244,7 @@ void KernelCounters::left(const LaunchEvent& launch) noexcept {
   if (!g_exclusion.give_back() && outcome == Outcome::kRan) outcome = Outcome::kMixed;
   if (x_direct) {
     c.batch->close(end, stopped == CUPTI_SUCCESS && is_valid(outcome), x_events);
-    if (c.batch->full())
+    if (c.batch->full() && !g_captures.any())
       c.batch->finish(x_host, x_rows, x_events);
     else if (x_selective)
       c.batch->hold(x_events);
@@ -238,23 +253,36 @@ void KernelCounters::left(const LaunchEvent& launch) noexcept {
     c.row.end = end;
     end_replay(c, outcome, stopped);
   }
+  g_captures.leave();
   x_turn.give_back();
 }
 
+void KernelCounters::finish_batch(PerContext& c) noexcept {
+  if (!c.batch) return;
+  if (g_captures.any())
+    c.batch->give_up(x_events.capturing, x_events);
+  else
+    c.batch->finish(x_host, x_rows, x_events);
+}
+
 void KernelCounters::finish_batches() noexcept {
-  for (PerContext& c : x_contexts)
-    if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+  const NoCapture none(kCapturePatience);
+  for (PerContext& c : x_contexts) finish_batch(c);
 }
 
 void KernelCounters::step() noexcept {
   const HeldTurn turn(x_turn, kControlPatience);
   if (!turn) return;
-  if (x_configs.size() > 1) finish_batches();
+  // What is left of a group is finished when the first launch of the next one is counted.
+  if (const NoCapture none; none && x_configs.size() > 1) finish_batches();
   x_by_step = true;
   x_group = static_cast<uint16_t>((x_group + 1) % x_configs.size());
 }
 
 void KernelCounters::complete() noexcept {
+  // While a capture is open they stay as they are, and come with the next result.
+  const NoCapture none(kCapturePatience);
+  if (!none) return;
   if (const HeldTurn turn(x_turn, kControlPatience); turn) finish_batches();
 }
 
@@ -289,7 +317,7 @@ void KernelCounters::context_ends(CUcontext context) noexcept {
   if (!turn) return;
   for (PerContext& c : x_contexts) {
     if (c.context != context) continue;
-    if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+    finish_batch(c);
     c = {};
   }
 }

@@ -68,6 +68,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   void break_down(PerContext& c) noexcept;
   bool begin_replay(PerContext& c) noexcept;
   void end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept;
+  void finish_batch(PerContext& c) noexcept;
   void finish_batches() noexcept;
   bool is_capturing(CUstream stream) const noexcept;
 

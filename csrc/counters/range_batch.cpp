@@ -175,6 +175,13 @@ void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents
   start_anew();
 }
 
+void RangeBatch::give_up(std::atomic<uint64_t>& reason, CounterEvents& events) noexcept {
+  while (!x_open.empty()) close(0, true, events);
+  stop(events);
+  reason.fetch_add(count_kept());
+  start_anew();
+}
+
 size_t RangeBatch::count_kept() const noexcept {
   return static_cast<size_t>(
       std::count_if(x_pending.begin(), x_pending.end(), [](const Pending& p) { return p.keep; }));

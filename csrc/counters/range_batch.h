@@ -36,6 +36,10 @@ class RangeBatch {
   // Stops, decodes, evaluates; every pending range becomes a row.
   void finish(const MetricHost& host, CounterRows& rows, CounterEvents& events) noexcept;
 
+  // As finish(), without the decoding, which waits for the GPU: pending ranges have no values, which is
+  // counted in `reason`.
+  void give_up(std::atomic<uint64_t>& reason, CounterEvents& events) noexcept;
+
   // Ranges on hold do nothing to launches.
   void hold(CounterEvents& events) noexcept;
 

@@ -1,6 +1,7 @@
 #include "counters/region_counters.h"
 
 #include "base/error.h"
+#include "cupti/captures.h"
 #include "store/losses.h"
 
 namespace cuptiprof {
@@ -10,6 +11,7 @@ constexpr size_t kMaxContexts = 64;  // at a time
 constexpr uint32_t kRepeatedRanges =
     4096;  // of one run of work that is repeated: they are decoded at its end
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
+constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // for captures of other threads to end
 
 uintptr_t this_thread() noexcept {
   static thread_local char here;
@@ -58,12 +60,27 @@ bool RegionCounters::open(CUcontext context, CounterRow row) noexcept {
   if (x_api->cuptiGetDeviceId) x_api->cuptiGetDeviceId(context, &row.device);
   // Runs of the repeated work, and contexts within one, are numbered apart.
   row.sequence = (x_round * kMaxContexts + c->index % kMaxContexts) * x_options.batch;
+  // A capture was open when it had become full.
+  if (!is_repeated() && c->batch->full()) finish_batch(*c);
   const bool opened =
       c->batch->prepare(x_configs[x_group], x_group, x_options.levels, x_host, x_rows, x_events) &&
       c->batch->open(row, x_events);
   if (opened) x_current = c->batch.get();
   if (c->batch->is_broken() && !opened) c->batch.reset();
   return opened;
+}
+
+void RegionCounters::finish_batch(PerContext& c) noexcept {
+  if (!c.batch) return;
+  if (const NoCapture none; none)
+    c.batch->finish(x_host, x_rows, x_events);
+  else
+    c.batch->give_up(x_events.capturing, x_events);
+}
+
+void RegionCounters::finish_batches() noexcept {
+  const NoCapture none(kCapturePatience);
+  for (PerContext& c : x_contexts) finish_batch(c);
 }
 
 void RegionCounters::release() noexcept {
@@ -85,6 +102,10 @@ bool RegionCounters::entered(const RegionEvent& region) noexcept {
     count(x_events.busy);
     return false;
   }
+  if (g_captures.any()) {
+    count(x_events.capturing);
+    return false;
+  }
   CounterRow row;
   row.name = row.region = path;
   row.thread = region.thread;
@@ -103,6 +124,7 @@ bool RegionCounters::entered(const RegionEvent& region) noexcept {
   }
   if (region.context && !open(region.context, row)) return false;
   x_owner = this_thread();
+  x_captures_before = g_captures.begun();
   x_depth = 1;
   x_row = row;
   x_waiting.store(!region.context);
@@ -113,6 +135,10 @@ bool RegionCounters::entered(const LaunchEvent& launch) noexcept {
   const HeldTurn turn(x_turn, std::chrono::milliseconds(x_options.turn_timeout_ms));
   // Work of another thread is not let in: this one may leave the region meanwhile.
   if (!turn || x_owner != this_thread() || !x_waiting.exchange(false)) return false;
+  if (g_captures.any()) {
+    count(x_events.capturing);
+    return false;
+  }
   open(launch.call.context, x_row);
   return false;
 }
@@ -125,13 +151,17 @@ void RegionCounters::left(const RegionEvent& region) noexcept {
   // apart.
   if (region.level + 1 != x_depth) x_crossed = true;
   if (x_current) {
-    if (x_crossed) count(x_events.crossing);
-    x_current->close(region.time, !x_crossed, x_events);
+    const bool captured = g_captures.any() || g_captures.begun() != x_captures_before;
+    if (x_crossed)
+      count(x_events.crossing);
+    else if (captured)
+      count(x_events.capturing);
+    x_current->close(region.time, !x_crossed && !captured, x_events);
   }
   if (--x_depth > 0) return;
   // What further passes will repeat is kept until they are done.
   if (!is_repeated() && x_current && (x_current->full() || x_current->is_broken()))
-    x_current->finish(x_host, x_rows, x_events);
+    if (const NoCapture none; none) x_current->finish(x_host, x_rows, x_events);
   release();
 }
 
@@ -144,8 +174,7 @@ bool RegionCounters::next_pass() {
   for (PerContext& c : x_contexts)
     if (c.batch) again |= c.batch->next_pass(x_events);
   if (again) return true;
-  for (PerContext& c : x_contexts)
-    if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+  finish_batches();
   x_group = static_cast<uint16_t>((x_group + 1) % x_configs.size());
   if (x_group == 0) ++x_round;
   return x_group != 0;
@@ -163,8 +192,10 @@ void RegionCounters::abandon_passes() noexcept {
 
 // Repeated work is complete when its last pass is; regions that are open now come with the next result.
 void RegionCounters::complete() noexcept {
+  // While a capture is open they stay as they are, and come with the next result.
+  const NoCapture none(kCapturePatience);
   const HeldTurn turn(x_turn, kControlPatience);
-  if (!turn || is_repeated()) return;
+  if (!none || !turn || is_repeated()) return;
   for (PerContext& c : x_contexts)
     if (c.batch && !c.batch->has_open()) c.batch->finish(x_host, x_rows, x_events);
 }
@@ -179,8 +210,7 @@ bool RegionCounters::finish() noexcept {
   const HeldTurn turn(x_turn, kControlPatience);
   if (!turn) return false;
   // A region that is still open is ended here: nobody is inside the observer any more.
-  for (PerContext& c : x_contexts)
-    if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+  finish_batches();
   if (x_waiting.load()) count(x_events.unfinished);
   release();
   x_contexts.clear();
@@ -192,7 +222,7 @@ void RegionCounters::context_ends(CUcontext context) noexcept {
   if (!turn) return;
   std::erase_if(x_contexts, [&](PerContext& c) {
     if (c.context != context) return false;
-    if (c.batch) c.batch->finish(x_host, x_rows, x_events);
+    finish_batch(c);
     if (c.batch.get() == x_current) x_current = nullptr;
     return true;
   });

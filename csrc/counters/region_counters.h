@@ -42,6 +42,8 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
   };
   PerContext* context_of(CUcontext context) noexcept;
   bool open(CUcontext context, CounterRow row) noexcept;
+  void finish_batch(PerContext& c) noexcept;
+  void finish_batches() noexcept;
   void release() noexcept;
   bool is_repeated() const noexcept;
 
@@ -52,9 +54,10 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
   Turn x_turn;                         // guards what follows; held inside single calls only
   // Whose outermost measured region is open; 0: nobody's. An address: shown thread IDs can be alike.
   uintptr_t x_owner = 0;
-  uint32_t x_depth = 0;    // measured regions that are open
-  bool x_crossed = false;  // they were not left innermost first
-  CounterRow x_row;        // of the waiting region
+  uint32_t x_depth = 0;            // measured regions that are open
+  bool x_crossed = false;          // they were not left innermost first
+  CounterRow x_row;                // of the waiting region
+  uint64_t x_captures_before = 0;  // streams captured so far when the outermost region was entered
   RangeBatch* x_current = nullptr;
   std::vector<PerContext> x_contexts;
   uint32_t x_contexts_seen = 0;

@@ -73,6 +73,7 @@ void Captures::called(const Api& api, CUpti_CallbackId cbid, const CUpti_Callbac
     // before: it is given a moment, since what the driver makes of a capture that begins meanwhile is not
     // said anywhere.
     add(key_of(stream), call.context);
+    x_begun.fetch_add(1);
     for (const auto deadline = Clock::now() + kBeginPatience; x_guarded.load() && Clock::now() < deadline;)
       nap();
   } else if (!entry) {

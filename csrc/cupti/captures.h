@@ -37,7 +37,14 @@ class Captures {
   // From a successful enter() to leave() no capture begins: one that would waits a moment. False: one is
   // open, and did not end within `patience` (those of the calling thread are not waited for).
   bool enter(std::chrono::milliseconds patience = {}) noexcept;
-  void leave() noexcept { x_guarded.fetch_sub(1); }
+  void leave() noexcept {
+    // Never below zero: forget_all may have come between.
+    for (uint32_t n = x_guarded.load(); n != 0 && !x_guarded.compare_exchange_weak(n, n - 1);) {
+    }
+  }
+
+  // How many have begun so far.
+  [[nodiscard]] uint64_t begun() const noexcept { return x_begun.load(); }
 
  private:
   struct Slot {
@@ -55,8 +62,25 @@ class Captures {
   std::atomic<uint32_t> x_untracked{0};  // of x_open, without a slot
   std::atomic<bool> x_earlier{false};    // one that began before we could see it
   std::atomic<uint32_t> x_guarded{0};    // threads between enter() and leave()
+  std::atomic<uint64_t> x_begun{0};
 };
 
 inline constinit Captures g_captures;
+
+// While it lives, and is true, no capture is open.
+class NoCapture {
+ public:
+  explicit NoCapture(std::chrono::milliseconds patience = {}) noexcept
+      : x_entered(g_captures.enter(patience)) {}
+  ~NoCapture() {
+    if (x_entered) g_captures.leave();
+  }
+  NoCapture(const NoCapture&) = delete;
+  NoCapture& operator=(const NoCapture&) = delete;
+  explicit operator bool() const noexcept { return x_entered; }
+
+ private:
+  const bool x_entered;
+};
 
 }  // namespace cuptiprof
