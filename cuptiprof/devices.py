@@ -12,7 +12,7 @@ from cuptiprof.errors import DeviceError
 
 if TYPE_CHECKING:
     from cuptiprof.sim.clocks import SimClocks
-    from cuptiprof.sim.device import SimDevice
+    from cuptiprof.sim.device import Opened, Setup, SimDevice
     from cuptiprof.sim.replay import TracePlayer
 
 CHIPS = ("H100", "H200", "A100", "V100", "L4", "B200")
@@ -27,6 +27,10 @@ class Device:
     def __init__(self, spec: str, library: Any) -> None:
         self.spec = spec
         self.library = library
+
+    def open(self) -> contextlib.AbstractContextManager[object]:
+        """What a session holds from before its start until after its stop, and then leaves."""
+        return contextlib.nullcontext()
 
     def started(self) -> None:
         """Called after the session has started."""
@@ -63,24 +67,32 @@ class CudaDevice(Device):
 
 
 class SimulatedDevice(Device):
-    """The stand-in; PyTorch's operators run on it as well as any script's own simulated calls."""
+    """The stand-in; PyTorch's operators run on it as well as any script's own simulated calls.
+
+    A process has one, which everybody shares who names the same; it is made anew only for another chip, and only while
+    nobody uses it.
+    """
 
     simulated = True
 
     def __init__(self, chip: str = "H100", spec: str = "sim", *, virtual_clock: bool = False, devices: int = 1) -> None:
         from cuptiprof.sim.clocks import SimClocks
-        from cuptiprof.sim.device import SimDevice, library_path
+        from cuptiprof.sim.device import Setup, SimDevice, library_path
 
         if chip not in CHIPS:
             raise DeviceError(f"unknown simulated chip {chip!r}", hint=f"one of: {', '.join(CHIPS)}")
         self.chip = chip
         self.unmodelled: dict[str, int] = {}  # PyTorch operators that the model took as element-wise, with their calls
         self.sim: SimDevice = SimDevice()
+        self.setup: Setup = Setup(chip, virtual_clock=virtual_clock, devices=devices)
+        self.sim.open(self.setup).close()  # the library says of itself what the machine is
         super().__init__(spec, _core.load_cupti(str(library_path()), "simulated device", True))
-        self.sim.reset(chip=chip, virtual_clock=virtual_clock, devices=devices)
         self.virtual_clock = virtual_clock
         self.clocks: SimClocks = SimClocks(self.sim)
         self._users = 0  # sessions and holders that want PyTorch on the device
+
+    def open(self) -> Opened:
+        return self.sim.open(self.setup)
 
     def started(self) -> None:
         self._put_torch_on()
@@ -124,6 +136,10 @@ class ReplayDevice(SimulatedDevice):
         self.player: TracePlayer = TracePlayer(path, speed=speed)
         spec = f"replay:{os.path.basename(path)}"
         super().__init__(self.player.chip, spec, virtual_clock=True, devices=self.player.devices)
+
+    def open(self) -> Opened:
+        self.sim.reset(self.setup)  # a recorded run begins at its own time
+        return super().open()
 
     def started(self) -> None:
         self.player.play(self.sim)

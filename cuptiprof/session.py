@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -133,6 +134,7 @@ class profile:
         self._lock = threading.RLock()  # one control call at a time
         self._session: Any = None
         self._device: Device | None = None
+        self._opened = contextlib.ExitStack()  # what the session holds of its device
         self._spill: Spill | None = None
         self._result: Result | None = None
         self._steps: list[Step] = []
@@ -158,14 +160,17 @@ class profile:
             self._steps = []
             self._step = 0
             device = open_device(self._device_spec, speed=self._speed)
-            self._counters = self._plan_counters(device)
-            self._session = self._arguments.native_session(device, self._counters, self._attribution)
-            waits = self._schedule is not None and self._schedule(0) is Action.NONE
-            try:
-                self._session.start(armed=waits)
-            except BaseException:
-                self._session = None
-                raise
+            with contextlib.ExitStack() as opened:
+                opened.enter_context(device.open())
+                self._counters = self._plan_counters(device)
+                self._session = self._arguments.native_session(device, self._counters, self._attribution)
+                waits = self._schedule is not None and self._schedule(0) is Action.NONE
+                try:
+                    self._session.start(armed=waits)
+                except BaseException:
+                    self._session = None
+                    raise
+                self._opened = opened.pop_all()
             self._device = device
             if self._arguments.keep == "spill":
                 from cuptiprof.spill import Spill
@@ -191,7 +196,10 @@ class profile:
             assert self._device is not None
             self._device.stopping()
             self._end_step()
-            store = session.stop()
+            try:
+                store = session.stop()
+            finally:
+                self._opened.close()
             stop_ns = _core.now_ns()
             action = self._schedule(self._step) if self._schedule is not None else None
             if action is None or action in (Action.RECORD, Action.RECORD_AND_SAVE) or self._result is None:

@@ -31,3 +31,12 @@ def sim() -> Iterator[SimDevice]:
     device.reset(virtual_clock=True)
     yield device
     device.clear_faults()
+
+
+@pytest.fixture(autouse=True)
+def no_scripts_left() -> Iterator[None]:
+    """What one test scripts (faults, values of counters) another one does not meet."""
+    yield
+    device = SimDevice()
+    device.clear_faults()
+    device.clear_counters()

@@ -236,7 +236,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnableCudaEventDeviceTimestamps(uin
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                                        uint64_t id) {
-  SIM_FAULTS("cuptiActivityPushExternalCorrelationId");
+  SIM_FAILURE("cuptiActivityPushExternalCorrelationId");
   if (kind <= CUPTI_EXTERNAL_CORRELATION_KIND_INVALID || kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
     return CUPTI_ERROR_INVALID_PARAMETER;
   t_external.stack[kind].push_back(id);
@@ -245,7 +245,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_Ext
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                                       uint64_t* last) {
-  SIM_FAULTS("cuptiActivityPopExternalCorrelationId");
+  SIM_FAILURE("cuptiActivityPopExternalCorrelationId");
   if (kind <= CUPTI_EXTERNAL_CORRELATION_KIND_INVALID || kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
     return CUPTI_ERROR_INVALID_PARAMETER;
   auto& stack = t_external.stack[kind];

@@ -6,23 +6,70 @@
 #include "counters.h"
 #include "faults.h"
 #include "graphs.h"
+#include "inside.h"
 #include "machine.h"
 
 using namespace sim;
 
-SIM_EXPORT int cuptisim_reset(const cuptisim_config* config) {
-  if (!config || config->size != sizeof(cuptisim_config) || !chip_named(config->chip))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (subscribed() || activity_in_use() || counters_started()) return CUDA_ERROR_ALREADY_MAPPED;
+namespace {
+
+// Calls are short, or wait for the simulated GPU; who waits longer than this is told that it is in use.
+constexpr std::chrono::milliseconds kWaitForOthers{2000};
+
+std::atomic<uint32_t> g_opened{0};  // changes inside the machine, or alone in it
+
+bool in_use() { return g_opened != 0 || subscribed() || activity_in_use() || counters_started(); }
+
+bool valid(const cuptisim_config* config) {
+  return config && config->size == sizeof(cuptisim_config) && chip_named(config->chip);
+}
+
+void reset(const cuptisim_config& config) {
   drop_profilers();
   clear_given_counters();
   clear_faults();
   discard_buffers();
   reset_activity_settings();
   clear_graphs();
-  Machine::get().reset(*config);
+  Machine::get().reset(config);
+}
+
+}  // namespace
+
+SIM_EXPORT int cuptisim_reset(const cuptisim_config* config) {
+  if (!valid(config)) return CUDA_ERROR_INVALID_VALUE;
+  {
+    const Inside inside;
+    if (in_use()) return CUDA_ERROR_ALREADY_MAPPED;  // without keeping anybody out
+  }
+  const Alone alone(kWaitForOthers);
+  if (!alone) return CUDA_ERROR_NOT_READY;
+  if (in_use()) return CUDA_ERROR_ALREADY_MAPPED;
+  reset(*config);
   return CUDA_SUCCESS;
 }
+
+SIM_EXPORT int cuptisim_open(const cuptisim_config* config) {
+  if (!valid(config)) return CUDA_ERROR_INVALID_VALUE;
+  {
+    const Inside inside;
+    if (Machine::get().is(*config)) {
+      ++g_opened;
+      return CUDA_SUCCESS;
+    }
+    if (in_use()) return CUDA_ERROR_ALREADY_MAPPED;
+  }
+  const Alone alone(kWaitForOthers);
+  if (!alone) return CUDA_ERROR_NOT_READY;
+  if (!Machine::get().is(*config)) {  // nobody was faster
+    if (in_use()) return CUDA_ERROR_ALREADY_MAPPED;
+    reset(*config);
+  }
+  ++g_opened;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT void cuptisim_close() { --g_opened; }
 
 SIM_EXPORT uint64_t cuptisim_now() { return Machine::get().now(); }
 
@@ -41,6 +88,7 @@ SIM_EXPORT int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t
 SIM_EXPORT void cuptisim_clear_faults() { clear_faults(); }
 
 SIM_EXPORT void cuptisim_get_truth(cuptisim_truth* out) {
+  const Inside inside;
   if (!out || out->size != sizeof(cuptisim_truth)) return;
   const auto& t = Machine::get().truth;
   out->buffers_outstanding = buffers_outstanding();

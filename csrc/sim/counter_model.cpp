@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inside.h"
 #include "metric_eval.h"
 
 namespace sim {
@@ -146,6 +147,7 @@ SIM_EXPORT int cuptisim_set_counter(const char* kernel_name, const char* base_me
 SIM_EXPORT void cuptisim_clear_counters() { clear_given_counters(); }
 
 SIM_EXPORT int cuptisim_true_metric(const cuptisim_op* op, const char* metric, double* value) {
+  const Inside inside;
   if (!op || op->size != sizeof *op || !metric || !value) return CUDA_ERROR_INVALID_VALUE;
   const Chip& chip = Machine::get().chip();
   const auto ref = find_metric(metric, cupti_chip_of(chip), false);

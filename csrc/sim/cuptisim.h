@@ -102,9 +102,15 @@ typedef struct cuptisim_config {
   uint32_t api_call_ns;        // host time of a call under the virtual clock; default 2000
 } cuptisim_config;
 
-// Back to a fresh machine. Refused (CUDA error code) while a CUPTI subscriber or an enabled activity kind
-// exists.
+// Back to a fresh machine, once no thread is inside a call to the library. Refused with a CUDA error code:
+// CUDA_ERROR_ALREADY_MAPPED while it is open, or has a CUPTI subscriber, an enabled activity kind or started
+// counters; CUDA_ERROR_NOT_READY when a thread stayed inside for two seconds (or the caller is inside: in a
+// callback).
 int cuptisim_reset(const cuptisim_config* config);
+// The machine as `config` says until cuptisim_close: shared with whoever uses it, untouched, if it is so
+// already; else as cuptisim_reset.
+int cuptisim_open(const cuptisim_config* config);
+void cuptisim_close(void);
 
 // Runs ops in order on the calling thread, with the callbacks and records the real library would give.
 // Returns 0, or the CUresult of the first op that failed (its index in *done).

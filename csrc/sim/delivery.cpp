@@ -13,6 +13,7 @@
 
 #include "buffers.h"
 #include "faults.h"
+#include "inside.h"
 #include "layout.h"
 #include "machine.h"
 
@@ -137,6 +138,9 @@ void Worker::rest(std::unique_lock<std::mutex>& lock) {
 void Worker::loop() {
   std::unique_lock lock(x_mutex);
   for (;; rest(lock)) {
+    lock.unlock();
+    const Inside inside;  // waits for a reset, which waits for our mutex
+    lock.lock();
     for (;;) {
       const uint64_t now = Machine::get().now();
       const auto ready =

@@ -9,6 +9,7 @@
 
 #include "callbacks.h"
 #include "captures.h"
+#include "inside.h"
 #include "machine.h"
 
 namespace sim {
@@ -27,6 +28,11 @@ CUcontext current_context() { return t_stack.empty() ? t_runtime : t_stack.back(
 
 void set_runtime_context(CUcontext context) { t_runtime = context; }
 
+void leave_contexts() {
+  t_stack.clear();
+  t_runtime = nullptr;
+}
+
 }  // namespace sim
 
 using namespace sim;
@@ -36,6 +42,7 @@ SIM_EXPORT CUresult CUDAAPI cuInit(unsigned flags) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {
+  const Inside inside;
   CUresult result = version ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   uint64_t scratch = 0;
   CUpti_CallbackData data{};
@@ -55,12 +62,14 @@ SIM_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDeviceGetCount(int* count) {
+  const Inside inside;
   if (!count) return CUDA_ERROR_INVALID_VALUE;
   *count = static_cast<int>(Machine::get().devices());
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal) {
+  const Inside inside;
   if (!device) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
@@ -68,6 +77,7 @@ SIM_EXPORT CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice device) {
+  const Inside inside;
   if (!name || length <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   std::snprintf(name, static_cast<size_t>(length), "%s", Machine::get().chip().product);
@@ -75,6 +85,7 @@ SIM_EXPORT CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice dev
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  const Inside inside;
   if (!value) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   const Chip& c = Machine::get().chip();
@@ -122,6 +133,7 @@ SIM_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute 
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
+  const Inside inside;
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   const CUcontext current = current_context();
   *context = current && Machine::get().find_context(current) ? current : nullptr;
@@ -129,6 +141,7 @@ SIM_EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
+  const Inside inside;
   if (context && !Machine::get().find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
   if (!t_stack.empty()) t_stack.pop_back();
   if (context)
@@ -139,12 +152,14 @@ SIM_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
+  const Inside inside;
   if (!Machine::get().find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
   t_stack.push_back(context);
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) {
+  const Inside inside;
   if (t_stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   if (context) *context = t_stack.back();
   t_stack.pop_back();
@@ -152,6 +167,7 @@ SIM_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
+  const Inside inside;
   if (!device) return CUDA_ERROR_INVALID_VALUE;
   const Context* c = Machine::get().find_context(current_context());
   if (!c) return CUDA_ERROR_INVALID_CONTEXT;
@@ -160,6 +176,7 @@ SIM_EXPORT CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxSynchronize() {
+  const Inside inside;
   if (!current_context()) return CUDA_ERROR_INVALID_CONTEXT;
   const Context* c = Machine::get().find_context(current_context());
   if (!c) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -173,6 +190,7 @@ SIM_EXPORT CUresult CUDAAPI cuCtxSynchronize() {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  const Inside inside;
   if (!status) return CUDA_ERROR_INVALID_VALUE;
   Machine& m = Machine::get();
   Captured by;

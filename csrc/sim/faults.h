@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "inside.h"
+
 namespace sim {
 
 struct Fault {
@@ -33,6 +35,11 @@ CUptiResult failure(const char* function);
 
 }  // namespace sim
 
-#define SIM_FAULTS(function) \
-  if (::sim::any_fault())    \
+// First in every function of CUPTI's that fails as scripted.
+#define SIM_FAILURE(function) \
+  if (::sim::any_fault())     \
     if (const CUptiResult failed = ::sim::failure(function); failed != CUPTI_SUCCESS) return failed
+// And which is inside the machine until it returns.
+#define SIM_FAULTS(function)         \
+  const ::sim::Inside inside_call{}; \
+  SIM_FAILURE(function)

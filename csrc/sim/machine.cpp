@@ -23,6 +23,16 @@ void raise_to(std::atomic<uint64_t>& value, uint64_t at) {
   }
 }
 
+// With the defaults where it says 0.
+cuptisim_config filled(cuptisim_config c) {
+  if (!c.cupti_version) c.cupti_version = 130001;
+  if (!c.num_devices) c.num_devices = 1;
+  if (!c.launch_latency_ns) c.launch_latency_ns = 3000;
+  if (!c.api_call_ns) c.api_call_ns = 2000;
+  if (!c.seed) c.seed = 1;
+  return c;
+}
+
 }  // namespace
 
 Machine::Machine() : x_chip(chip_named(nullptr)) {}
@@ -32,18 +42,27 @@ Machine& Machine::get() {
   return *machine;
 }
 
-void Machine::reset(const cuptisim_config& c) {
+bool Machine::is(const cuptisim_config& given) const {
+  const cuptisim_config c = filled(given);
+  return x_version == c.cupti_version && x_devices == c.num_devices && x_virtual == (c.virtual_clock != 0) &&
+         x_first_seed == c.seed && x_chip == chip_named(c.chip) && x_latency == c.launch_latency_ns &&
+         x_api_ns == c.api_call_ns;
+}
+
+void Machine::reset(const cuptisim_config& given) {
+  const cuptisim_config c = filled(given);
   const std::lock_guard lock(x_mutex);
-  x_version = c.cupti_version ? c.cupti_version : 130001;
+  x_version = c.cupti_version;
   x_virtual = c.virtual_clock != 0;
   x_virtual_now = 1'000;  // 0 would read as "no timestamp"
   x_timestamp = nullptr;
   x_chip = chip_named(c.chip);
-  x_devices = c.num_devices ? c.num_devices : 1;
-  x_latency = c.launch_latency_ns ? c.launch_latency_ns : 3000;
-  x_api_ns = c.api_call_ns ? c.api_call_ns : 2000;
-  seed = c.seed ? c.seed : 1;
+  x_devices = c.num_devices;
+  x_latency = c.launch_latency_ns;
+  x_api_ns = c.api_call_ns;
+  seed = x_first_seed = c.seed;
   x_generation.fetch_add(1);
+  x_number.fetch_add(1);
   x_contexts.clear();
   x_destroyed.clear();
   x_primary.clear();

@@ -50,6 +50,10 @@ class Machine {
  public:
   static Machine& get();
   void reset(const cuptisim_config& config);
+  // It is configured so.
+  bool is(const cuptisim_config& config) const;
+  // Grows with each reset.
+  uint64_t number() const { return x_number.load(std::memory_order_relaxed); }
 
   uint32_t version() const { return x_version.load(std::memory_order_relaxed); }
   bool virtual_clock() const { return x_virtual.load(std::memory_order_relaxed); }
@@ -96,6 +100,8 @@ class Machine {
   std::atomic<bool> x_virtual{false};
   std::atomic<uint64_t> x_virtual_now{0};
   std::atomic<CUpti_TimestampCallbackFunc> x_timestamp{nullptr};
+  std::atomic<uint64_t> x_number{1};
+  uint64_t x_first_seed = 1;
   const Chip* x_chip;
   uint32_t x_devices = 1;
   uint64_t x_latency = 3000;
@@ -120,6 +126,8 @@ uint32_t this_process_id();
 // The context a driver call without one acts on.
 CUcontext current_context();
 void set_runtime_context(CUcontext context);
+// No context is current any more.
+void leave_contexts();
 
 }  // namespace sim
 

@@ -9,6 +9,7 @@
 #include "calls.h"
 #include "captures.h"
 #include "graphs.h"
+#include "inside.h"
 #include "machine.h"
 #include "names.h"
 #include "records.h"
@@ -286,6 +287,7 @@ using namespace sim;
 
 SIM_EXPORT int cuptisim_run(const cuptisim_op* ops, size_t count, size_t* done) {
   size_t i = 0;
+  const Inside inside;
   uint32_t rc = CUDA_SUCCESS;
   while (i < count && (rc = run_one(ops[i])) == CUDA_SUCCESS) ++i;
   if (done) *done = i;

@@ -6,6 +6,7 @@ import ctypes
 import enum
 import importlib.util
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from cuptiprof.errors import DeviceError
 
+_CUDA_ERROR_INVALID_VALUE, _CUDA_ERROR_NOT_READY = 1, 600
 RUNTIME, DRIVER = 2, 1  # CUpti_CallbackDomain: RUNTIME_API = 2, DRIVER_API = 1
 
 
@@ -183,6 +185,8 @@ def library_path() -> Path:
 def _library() -> ctypes.CDLL:
     lib = ctypes.CDLL(str(library_path()))
     lib.cuptisim_reset.argtypes = [ctypes.POINTER(_Config)]
+    lib.cuptisim_open.argtypes = [ctypes.POINTER(_Config)]
+    lib.cuptisim_close.restype = None
     lib.cuptisim_run.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)]
     lib.cuptisim_now.restype = ctypes.c_uint64
     lib.cuptisim_advance.argtypes = [ctypes.c_uint64]
@@ -197,6 +201,56 @@ def _library() -> ctypes.CDLL:
     return lib
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What the machine is. 0: the default."""
+
+    chip: str = "H100"
+    cupti_version: int = 130001
+    devices: int = 1
+    virtual_clock: bool = False
+    seed: int = 1
+    launch_latency_ns: int = 0
+    api_call_ns: int = 0
+
+    def __str__(self) -> str:
+        several = f"{self.devices} x " if self.devices > 1 else ""
+        return f"{several}{self.chip} with {'a virtual' if self.virtual_clock else 'the real'} clock"
+
+    def config(self) -> _Config:
+        return _Config(
+            ctypes.sizeof(_Config),
+            self.cupti_version,
+            self.devices,
+            int(self.virtual_clock),
+            self.seed,
+            self.chip.encode(),
+            self.launch_latency_ns,
+            self.api_call_ns,
+        )
+
+
+class Opened:
+    """The machine stays what it is until this is closed, or gone."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library: ctypes.CDLL | None = library
+
+    def close(self) -> None:
+        """Others may reset it again. Closing twice does nothing."""
+        library, self._library = self._library, None
+        if library is not None:
+            library.cuptisim_close()
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    __del__ = close
+
+
 class SimDevice:
     """The simulated machine of this process (there is one). Calls may come from any thread."""
 
@@ -204,34 +258,37 @@ class SimDevice:
         self._lib = _library()
         self._texts: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
 
-    def reset(
-        self,
-        *,
-        chip: str = "H100",
-        cupti_version: int = 130001,
-        devices: int = 1,
-        virtual_clock: bool = False,
-        seed: int = 1,
-        launch_latency_ns: int = 0,
-        api_call_ns: int = 0,
-    ) -> None:
-        """Back to a fresh machine.
+    def reset(self, setup: Setup | None = None, /, **fields: Any) -> None:
+        """Back to a fresh machine, as `setup` or the fields of :class:`Setup` say, once no thread is inside a call.
 
         Raises:
-            DeviceError: a session still uses it.
+            DeviceError: a session uses it, or a thread stayed inside a call.
         """
-        config = _Config(
-            ctypes.sizeof(_Config),
-            cupti_version,
-            devices,
-            int(virtual_clock),
-            seed,
-            chip.encode(),
-            launch_latency_ns,
-            api_call_ns,
-        )
-        if self._lib.cuptisim_reset(ctypes.byref(config)) != 0:
-            raise DeviceError("the simulated device is in use", hint="stop the running session first")
+        wanted = setup or Setup(**fields)
+        self._check(self._lib.cuptisim_reset(ctypes.byref(wanted.config())), wanted)
+
+    def open(self, setup: Setup) -> Opened:
+        """The machine as `setup` says: shared, and left as it is, if it is so already; else as after :meth:`reset`.
+
+        Raises:
+            DeviceError: it is something else, and in use.
+        """
+        self._check(self._lib.cuptisim_open(ctypes.byref(setup.config())), setup)
+        return Opened(self._lib)
+
+    def _check(self, rc: int, wanted: Setup) -> None:
+        if rc == _CUDA_ERROR_INVALID_VALUE:
+            raise DeviceError(f"the simulated device cannot be {wanted}")
+        if rc == _CUDA_ERROR_NOT_READY:
+            raise DeviceError(
+                f"the simulated device is in use by a thread that waits in a call: it cannot become {wanted} now",
+                hint="wait for that thread; a process has one simulated device",
+            )
+        if rc != 0:
+            raise DeviceError(
+                f"the simulated device is in use: it cannot become {wanted} now",
+                hint="stop the running session first; a process has one simulated device",
+            )
 
     def run(self, ops: npt.NDArray[Any]) -> None:
         """Run an array of :data:`OP_DTYPE` in order on the calling thread, without the GIL.

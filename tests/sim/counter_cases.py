@@ -48,15 +48,3 @@ class quiet_warnings(warnings.catch_warnings):
         out = super().__enter__()
         warnings.simplefilter("ignore")
         return out
-
-
-def after_opening(patch: pytest.MonkeyPatch, action: Any) -> None:
-    """Opening the simulated device makes it fresh: `action` comes between that and the rest of start()."""
-    original = cuptiprof.session.open_device
-
-    def opened(*a: Any, **k: Any) -> Any:
-        device = original(*a, **k)
-        action()
-        return device
-
-    patch.setattr(cuptiprof.session, "open_device", opened)

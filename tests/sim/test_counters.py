@@ -116,7 +116,7 @@ def test_iterate_gives_the_means_of_replay_without_a_replay(ops: Any) -> None:
     groups = len(result.metadata["counters"]["groups"])
     assert len(names) == 60 and groups > 2
     assert after["kernels"] - before["kernels"] == 1000  # nothing ran twice
-    assert after["kernels_replayed"] == 0 and after["bytes_saved"] == 0
+    assert after["kernels_replayed"] == before["kernels_replayed"] and after["bytes_saved"] == before["bytes_saved"]
     assert len(result.metric_ranges) == 40 and list(result.metric_ranges["occurrences"]) == [25] * 40
     assert set(result.metric_ranges["passes"]) == {groups}
     assert_true(result, names, ops, INDEX)
@@ -153,17 +153,18 @@ def test_only_selected_kernels_are_touched(ops: Any) -> None:
         device="sim", metrics=["gld_efficiency", *CHEAP], kernels="regex:kernel_(1|2)$", regions="fwd/*", launch_count=3
     ) as prof:
         device = SimDevice()
+        before = device.truth()
         for _ in range(5):
             device.run(ops[:4])
             with cuptiprof.region("fwd"), cuptiprof.region("attn"):
                 device.run(ops[:4])
-        truth = device.truth()
+        after = device.truth()
     result = prof.result()
     assert list(result.metric_ranges["name"]) == ["kernel_1", "kernel_2", "kernel_1"]
     assert set(result.metric_ranges["region"]) == {"fwd/attn"}
     passes = result.metadata["counters"]["passes"]
-    assert truth["kernels_replayed"] == 3 * (passes - 1)
-    assert truth["ranges_collected"] == 3
+    assert after["kernels_replayed"] - before["kernels_replayed"] == 3 * (passes - 1)
+    assert after["ranges_collected"] - before["ranges_collected"] == 3
     assert list(result.kernels["correlation_id"]) == list(result.metric_ranges["correlation_id"])
 
 
@@ -313,17 +314,9 @@ def test_sampling_without_privileges_fails_at_the_start_and_leaves_nothing(ops: 
     with cuptiprof.profile(device="sim"):
         pass
     prof = cuptiprof.profile(device="sim", metrics=CHEAP, strategy="sample")
-    original = cuptiprof.session.open_device
-
-    def denied(*a: Any, **k: Any) -> Any:
-        opened = original(*a, **k)
-        SimDevice().inject(Fault.FAIL_CALL, "cuptiPmSamplingEnable", a=35)
-        return opened
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuptiprof.session, "open_device", denied)
-        with pytest.raises(CuptiError) as caught:
-            prof.start()
+    SimDevice().inject(Fault.FAIL_CALL, "cuptiPmSamplingEnable", a=35)
+    with pytest.raises(CuptiError) as caught:
+        prof.start()
     SimDevice().clear_faults()
     assert caught.value.call == "cuptiPmSamplingEnable" and caught.value.code == 35
     assert "NVreg_RestrictProfilingToAdminUsers" in caught.value.hint

@@ -9,10 +9,11 @@ import time
 
 import numpy as np
 import pytest
-from counter_cases import CONTEXT_DESTROY, ONE_PASS, SEVERAL, after_opening, counted, inst, machine, quiet_warnings
+from counter_cases import CONTEXT_DESTROY, ONE_PASS, SEVERAL, counted, inst, machine, quiet_warnings
 
 import cuptiprof
 from cuptiprof.counters.live import CounterWarning
+from cuptiprof.devices import SimulatedDevice
 from cuptiprof.errors import CuptiError, MetricError
 from cuptiprof.sim.device import Fault, SimDevice
 
@@ -44,9 +45,9 @@ def test_counters_in_use_by_another_profiler(machine: SimDevice, strategy: str) 
     assert len(result.kernels) == 5 and result.losses["uncounted"] == (1 if strategy == "range" else 5)
 
 
-def test_sampling_hardware_in_use_fails_at_the_start(machine: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampling_hardware_in_use_fails_at_the_start(machine: SimDevice) -> None:
     prof = cuptiprof.profile(device="sim", metrics=ONE_PASS, strategy="sample")
-    after_opening(monkeypatch, lambda: machine.inject(Fault.COUNTERS_BUSY, a=1))
+    machine.inject(Fault.COUNTERS_BUSY, a=1)
     with pytest.raises(CuptiError) as caught:
         prof.start()
     assert caught.value.code == 26 and caught.value.hint
@@ -170,9 +171,8 @@ def test_samples_lost_in_a_small_hardware_buffer_are_counted(machine: SimDevice)
         machine.reset()
 
 
-def test_every_device_that_is_used_is_sampled(machine: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    after_opening(monkeypatch, lambda: machine.reset(devices=3))
-    with cuptiprof.profile(device="sim", metrics=ONE_PASS, strategy="sample") as prof:
+def test_every_device_that_is_used_is_sampled(machine: SimDevice) -> None:
+    with cuptiprof.profile(device=SimulatedDevice(devices=3), metrics=ONE_PASS, strategy="sample") as prof:
         machine.launch("first", device=0, duration_ns=5_000_000)
         machine.launch("warm", device=2, duration_ns=1000)
         time.sleep(0.05)

@@ -53,12 +53,13 @@ def nested(d: SimDevice) -> None:
 
 def test_calls_that_only_explain_launches_leave_no_rows(sim: SimDevice) -> None:
     collected("callback", nested, activities=["kernel"])
-    assert sim.truth()["callbacks"] > 2 * 300  # entry and exit; a start makes a fresh machine
+    before = sim.truth()["callbacks"]
+    assert before > 2 * 300  # entry and exit
     r = collected("external", nested, activities=["kernel"])
     assert len(r.api_calls) == 0 and len(r.kernels) == 50 * 5 + 2
     assert r.losses["unknown_records"] == 0
     # Nothing of ours ran at a launch: the callbacks left are those of contexts and modules.
-    assert sim.truth()["callbacks"] < 10
+    assert sim.truth()["callbacks"] - before < 10
 
 
 def test_only_launches_have_call_records(sim: SimDevice) -> None:
@@ -124,7 +125,7 @@ def test_none_attributes_nothing_and_loses_nothing(sim: SimDevice) -> None:
     r = collected("none", nested, activities=["kernel"])
     assert len(r.kernels) == 50 * 5 + 2 and not r.losses
     assert set(r.kernels["region"]) == {""}
-    assert sim.truth()["callbacks"] < 10
+    assert sim.truth()["callbacks"] - before < 10
 
 
 def test_errors(sim: SimDevice) -> None:
