@@ -196,6 +196,13 @@ uint64_t Machine::schedule(Context* c, Stream& s, uint64_t earliest, uint64_t du
   return start;
 }
 
+void Machine::queue(Stream& s, uint64_t now, uint64_t end) {
+  if (virtual_clock()) return;
+  auto& place = s.ends[s.launches.fetch_add(1, std::memory_order_relaxed) % kPendingLaunches];
+  const uint64_t before = place.exchange(end, std::memory_order_relaxed);
+  if (before > now) wait_until(before);
+}
+
 void Machine::occupy(Context* c, Stream& s, uint64_t end) {
   raise_to(s.busy_until, end);
   raise_to(c->busy_until, end);

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cupti_activity.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -26,9 +27,13 @@ const Chip* chip_named(const char* name);
 
 constexpr uint32_t kDefaultStream = 7;
 
+constexpr size_t kPendingLaunches = 1024;  // that a stream takes before a launch waits
+
 struct Stream {
   uint32_t id;
   std::atomic<uint64_t> busy_until{0};
+  std::atomic<uint64_t> launches{0};
+  std::array<std::atomic<uint64_t>, kPendingLaunches> ends{};  // of the last launches
 };
 
 struct Context {
@@ -75,6 +80,9 @@ class Machine {
   // Places work of `duration` on a stream after `earliest`; returns its start. `serialise`: alone in its
   // context.
   uint64_t schedule(Context* context, Stream& stream, uint64_t earliest, uint64_t duration, bool serialise);
+  // A launch at `now` that ends at `end`: waits while too many before it are pending, unless the clock is
+  // virtual.
+  void queue(Stream& stream, uint64_t now, uint64_t end);
   // The stream does nothing else before `end`.
   void occupy(Context* context, Stream& stream, uint64_t end);
 

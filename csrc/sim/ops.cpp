@@ -50,6 +50,9 @@ uint32_t work(const Call& c) {
   const uint32_t rc =
       run_work({op, *c.context, c.stream, c.correlation, c.begin, op.graph_node_id, graph, {}}, true, at);
   if (rc != CUDA_SUCCESS) return rc;
+  constexpr int kGiven = CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES | CUPTISIM_NO_API;
+  if (op.kind == CUPTISIM_OP_KERNEL && !(op.flags & kGiven))
+    m.queue(m.stream(c.context, c.stream), c.begin, at.end);
   const bool waits = op.kind != CUPTISIM_OP_KERNEL && !(op.flags & (CUPTISIM_ASYNC | CUPTISIM_API_TIMES));
   if (waits) m.wait_until(at.end);
   return CUDA_SUCCESS;
