@@ -86,6 +86,8 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
                     " bytes leave no room for tables in a budget of " + megabytes(o.budget_bytes),
                 "give a larger budget= or fewer, smaller buffers");
   x_table_bytes = o.budget_bytes - fixed;
+  o.activity.buffer_bytes = o.buffer_bytes;
+  o.activity.buffer_count = o.buffer_count;
   if (o.activity.attribution != Attribution::kCallback && (o.counters || o.activity.profiler_calls))
     throw Error(ErrorKind::kSession, "this session needs launch callbacks", "attribute regions by callback");
   if (o.counters) {
@@ -147,7 +149,6 @@ void Session::start(bool armed) {
   x_pid = getpid();
   Activity& activity = Activity::instance();
   try {
-    activity.pool().configure(x_options.buffer_bytes, x_options.buffer_count);
     activity.attach(x_options.api, x_options.activity);
     Decoder::Options d;
     d.keep = x_options.keep;

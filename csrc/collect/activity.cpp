@@ -77,9 +77,10 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
   try {
     if (a.cuptiSetThreadIdType) a.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     set_clock(x_owner);
+    take_back_buffers();
+    x_pool.configure(x_options.buffer_bytes, x_options.buffer_count);
     if (a.cuptiActivitySetAttribute) {
-      // CUPTI need not clear our buffers on the launching thread: they are reused as they are, and records
-      // carry their kind.
+      // CUPTI need not clear our buffers on the launching thread: the decoder does (BufferPool::release).
       uint8_t zeroed = 1;
       size_t size = sizeof zeroed;
       a.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
@@ -91,6 +92,7 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     // Launches whose return an earlier subscription did not see any more are not on their way.
     for (uint32_t i = 0; i < thread_slot_count(); ++i) Exclusion::leave(thread_slot(i).launching);
     x_losses.reset();
+    count(x_losses.earlier_session, x_left_over);
     g_region_overflow.store(0);
     x_kernels_lost.store(0);
     x_waits_left_out.store(0);
@@ -179,32 +181,6 @@ void Activity::set_callbacks(bool on) {
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, on);
   }
   enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, on);
-}
-
-void CUPTIAPI Activity::on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
-  *max_records = 0;
-  *buffer = instance().x_pool.acquire(size);
-}
-
-void CUPTIAPI Activity::on_buffer_completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
-  Activity& self = instance();
-  if (!buffer) return;
-  if (self.x_pool.complete(buffer, valid)) return;
-  self.count_discarded(buffer, valid);
-  self.x_pool.release(buffer);
-}
-
-void Activity::count_discarded(uint8_t* buffer, size_t valid) noexcept {
-  const Api* api = x_api.load(std::memory_order_acquire);
-  CUpti_Activity* record = nullptr;
-  uint64_t records = 0, kernels = 0;
-  while (api->cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-    ++records;
-    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL)
-      kernels += reinterpret_cast<const CUpti_ActivityKernel10*>(record)->graphNodeId == 0;
-  }
-  count(x_losses.pool_exhausted, records);
-  count(x_kernels_lost, kernels);
 }
 
 }  // namespace cuptiprof

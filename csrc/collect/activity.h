@@ -7,7 +7,8 @@
 //   4. complete: synchronise every context that was used, flush, wait until records and launches agree
 //   5. detach: unsubscribe
 //   6. finalize, only when asked for: CUPTI leaves the process
-// 1 to 3 and 5 are in activity.cpp, 4 and 6 in completion.cpp, callbacks at launches in launch_callbacks.cpp.
+// 1 to 3 and 5 are in activity.cpp, 4 and 6 in completion.cpp, callbacks at launches in launch_callbacks.cpp,
+// those for buffers in buffer_callbacks.cpp.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
@@ -37,6 +38,8 @@ struct ActivityOptions {
   bool latency_timestamps = false;  // fills kernels.queued and .submitted; costs time on every launch
   bool profiler_calls = false;      // cudaProfilerStart/Stop open and close the window
   Attribution attribution = Attribution::kCallback;
+  size_t buffer_bytes = 0;  // of one activity buffer
+  size_t buffer_count = 0;
 
   bool collects(CUpti_ActivityKind kind) const {
     return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
@@ -103,7 +106,13 @@ class Activity {
   void enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on);
   void set_kinds(bool on, bool throwing);
   bool synchronize_contexts(std::chrono::milliseconds patience) noexcept;
+  bool reconciles() const;
+  // Waits and flushes until the decoder has what was launched. Throws Error when a flush fails.
+  void bring_home(Decoder& decoder, int timeout_ms);
+  void count_missing(const Decoder& decoder) noexcept;
+  void take_back_buffers() noexcept;
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
+  uint64_t records_in(uint8_t* buffer, size_t valid) const noexcept;
 
   std::shared_ptr<const Api> x_owner;
   std::atomic<const Api*> x_api{
@@ -118,6 +127,7 @@ class Activity {
   Losses x_losses;
   std::atomic<uint64_t> x_kernels_lost{0};
   std::atomic<uint64_t> x_waits_left_out{0};  // for the GPU, since a stream was being captured
+  uint64_t x_left_over = 0;  // records that an earlier session left behind
   uint64_t x_launches_before = 0;
   static constexpr size_t kMaxContexts = 256;
   std::array<std::atomic<CUcontext>, kMaxContexts> x_contexts{};

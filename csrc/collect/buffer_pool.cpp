@@ -1,11 +1,12 @@
 #include "collect/buffer_pool.h"
 
-#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <string>
 
 #include "base/error.h"
 
@@ -17,10 +18,13 @@ namespace {
 constexpr size_t kDiscardBytes = 64 * 1024;
 constexpr size_t kDiscardCount = 1024;
 
-uint8_t* map_memory(size_t bytes, bool touch) {
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (touch ? MAP_POPULATE : MAP_NORESERVE);
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
+std::unique_ptr<BufferArena> make_arena(size_t bytes, size_t count, bool touch, const char* what,
+                                        const char* hint) {
+  try {
+    return std::make_unique<BufferArena>(bytes, count, touch);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::kBudget, what, hint);
+  }
 }
 
 }  // namespace
@@ -30,78 +34,92 @@ BufferPool::BufferPool() { sem_init(&x_wake, 0, 0); }
 BufferPool::~BufferPool() = default;  // lives as long as the process: CUPTI may hold buffers to the very end
 
 void BufferPool::configure(size_t bytes, size_t count) {
+  std::unique_ptr<BufferArena> old, discard, fresh;
+  std::vector<std::unique_ptr<BufferArena>> unused;
+  if (!x_discard)
+    discard = make_arena(kDiscardBytes, kDiscardCount, false,
+                         "cannot map 64 MiB of address space for activity buffers", "raise ulimit -v");
+  {
+    const std::lock_guard lock(x_mutex);
+    if (discard) x_discard = std::move(discard);
+    x_session_began = x_requests.load();
+    std::erase_if(x_retired, [&](auto& arena) {
+      if (arena->free_count() != arena->count()) return false;
+      unused.push_back(std::move(arena));
+      return true;
+    });
+    if (x_buffers && x_buffers->buffer_bytes() == bytes && x_buffers->free_count() == count &&
+        x_buffers->count() == count) {
+      x_low.store(false);
+      return;
+    }
+    old = std::move(x_buffers);
+    if (old && old->free_count() != old->count()) {
+      old->forget_free_memory();  // the rest comes back when it comes back
+      x_retired.push_back(std::move(old));
+    }
+  }
+  old.reset();  // first, so that there is room for the new ones
+  fresh = make_arena(bytes, count, true, "cannot allocate the activity buffers",
+                     "give a smaller buffer_count= or buffer_size=");
   const std::lock_guard lock(x_mutex);
-  if (!x_discard) {
-    x_discard = map_memory(kDiscardBytes * kDiscardCount, false);
-    if (!x_discard)
-      throw Error(ErrorKind::kBudget, "cannot map 64 MiB of address space for activity buffers",
-                  "raise ulimit -v");
-    for (size_t i = kDiscardCount; i-- > 0;) x_free_discard.push_back(x_discard + i * kDiscardBytes);
-  }
-  if (x_buffer_bytes == bytes && x_buffers.size() == count) return;
-  if (x_held == 0 && x_buffer_bytes != 0) {
-    for (uint8_t* b : x_buffers) munmap(b, x_buffer_bytes);
-    x_buffers.clear();
-    x_free.clear();
-  }
-  if (x_held != 0) {
-    // CUPTI still holds some of the old ones: they stay, and only more of the same size can join them.
-    bytes = x_buffer_bytes;
-  }
-  x_buffers.reserve(count);
-  x_free.reserve(std::max(count, x_buffers.size()));
-  x_completed.reserve(std::max(count, x_buffers.size()));
-  x_buffer_bytes = bytes;
-  while (x_buffers.size() < count) {
-    uint8_t* b = map_memory(bytes, true);
-    if (!b)
-      throw Error(ErrorKind::kBudget, "cannot allocate " + std::to_string(count) + " activity buffers",
-                  "give a smaller buffer_count= or buffer_size=");
-    x_buffers.push_back(b);
-    x_free.push_back(b);
-  }
-}
-
-bool BufferPool::is_discard(const uint8_t* data) const noexcept {
-  return data >= x_discard && data < x_discard + kDiscardBytes * kDiscardCount;
+  x_buffers = std::move(fresh);
+  size_t all = count;
+  for (const auto& arena : x_retired) all += arena->count();
+  x_completed.reserve(all);
+  x_low.store(false);
 }
 
 uint8_t* BufferPool::acquire(size_t* bytes) noexcept {
-  const std::lock_guard lock(x_mutex);
-  if (!x_free.empty()) {
-    uint8_t* b = x_free.back();
-    x_free.pop_back();
-    ++x_held;
-    *bytes = x_buffer_bytes;
-    return b;
-  }
-  *bytes = kDiscardBytes;
-  if (x_free_discard.empty()) {
-    // More than kDiscardCount threads at once: CUPTI is told that there is no room; it counts what it drops.
-    *bytes = 0;
-    return nullptr;
-  }
-  uint8_t* b = x_free_discard.back();
-  x_free_discard.pop_back();
-  return b;
-}
-
-bool BufferPool::complete(uint8_t* data, size_t valid_bytes) noexcept {
-  if (is_discard(data)) return false;
+  bool newly_low = false;
+  uint8_t* buffer = nullptr;
   {
     const std::lock_guard lock(x_mutex);
-    if (x_held > 0) --x_held;
-    x_completed.push_back({data, valid_bytes});  // capacity reserved for every buffer there is
+    const uint64_t request = x_requests.fetch_add(1);
+    if (x_buffers) {
+      buffer = x_buffers->lend(request);
+      *bytes = x_buffers->buffer_bytes();
+      if (x_buffers->free_count() <= x_buffers->count() / 4) newly_low = !x_low.exchange(true);
+    }
+    if (!buffer) {
+      // More than kDiscardCount threads at once: CUPTI is told that there is no room; it counts what it
+      // drops.
+      buffer = x_discard ? x_discard->lend(request) : nullptr;
+      *bytes = buffer ? kDiscardBytes : 0;
+    }
+  }
+  if (newly_low) wake();
+  return buffer;
+}
+
+Returned BufferPool::complete(uint8_t* data, size_t valid_bytes) noexcept {
+  {
+    const std::lock_guard lock(x_mutex);
+    uint64_t request = 0;
+    if (x_discard && x_discard->take_back(data, &request))
+      return request < x_session_began ? Returned::kEarlierDiscard : Returned::kDiscard;
+    bool ours = x_buffers && x_buffers->take_back(data, &request);
+    for (auto at = x_retired.begin(); !ours && at != x_retired.end(); ++at)
+      ours = (*at)->take_back(data, &request);
+    if (!ours) return Returned::kForeign;
+    x_completed.push_back({data, valid_bytes, request});
     x_completed_ever.fetch_add(1);
   }
   wake();
-  return true;
+  return Returned::kToDecoder;
 }
 
-void BufferPool::release(uint8_t* data) noexcept {
+void BufferPool::release(uint8_t* data, size_t valid_bytes) noexcept {
+  std::memset(data, 0, valid_bytes);
   const std::lock_guard lock(x_mutex);
-  if (is_discard(data)) return x_free_discard.push_back(data);
-  x_free.push_back(data);
+  if (x_discard->owns(data)) return x_discard->free(data);
+  if (x_buffers && x_buffers->owns(data)) {
+    x_buffers->free(data);
+    if (x_buffers->free_count() > x_buffers->count() / 2) x_low.store(false);
+  } else {
+    for (const auto& arena : x_retired)
+      if (arena->owns(data)) arena->free(data);
+  }
   x_released_ever.fetch_add(1);
 }
 
@@ -109,18 +127,25 @@ bool BufferPool::wait_for_decoder(std::chrono::milliseconds patience) noexcept {
   const uint64_t wanted = x_completed_ever.load();
   const auto deadline = std::chrono::steady_clock::now() + patience;
   const timespec pause{0, 50'000};
-  while (x_released_ever.load() < wanted) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
+  x_waiting.fetch_add(1);
+  bool in_time = true;
+  while (x_released_ever.load() < wanted && in_time) {
     nanosleep(&pause, nullptr);
+    in_time = std::chrono::steady_clock::now() < deadline;
   }
-  return true;
+  x_waiting.fetch_sub(1);
+  return in_time;
 }
 
-void BufferPool::take_completed(std::vector<CompletedBuffer>& out) {
-  out.clear();
+size_t BufferPool::take_completed(CompletedBuffer* out, size_t max) noexcept {
   const std::lock_guard lock(x_mutex);
-  out.insert(out.end(), x_completed.begin(), x_completed.end());
-  x_completed.clear();
+  const size_t n = std::min(max, x_completed.size());
+  for (size_t i = 0; i < n; ++i) {
+    const Completed& c = x_completed[i];
+    out[i] = {c.data, c.valid_bytes, c.request < x_session_began};
+  }
+  x_completed.erase(x_completed.begin(), x_completed.begin() + static_cast<ptrdiff_t>(n));
+  return n;
 }
 
 void BufferPool::wait(int milliseconds) noexcept {
@@ -135,9 +160,17 @@ void BufferPool::wait(int milliseconds) noexcept {
   }
 }
 
-size_t BufferPool::held_by_cupti() noexcept {
+size_t BufferPool::buffers() noexcept {
   const std::lock_guard lock(x_mutex);
-  return x_held;
+  return x_completed.capacity();
+}
+
+size_t BufferPool::held_since_before(uint64_t request) noexcept {
+  const std::lock_guard lock(x_mutex);
+  size_t held = 0;
+  for (const auto* arena : {x_buffers.get(), x_discard.get()})
+    if (arena) held += arena->lent_between(x_session_began, request);
+  return held;
 }
 
 }  // namespace cuptiprof

@@ -86,7 +86,22 @@ uint64_t Activity::launches() const noexcept {
   return n - x_launches_before;
 }
 
+bool Activity::reconciles() const {
+  return x_options.collects(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
+         x_options.collects(CUPTI_ACTIVITY_KIND_KERNEL);
+}
+
 void Activity::complete(Decoder& decoder, int timeout_ms) {
+  try {
+    bring_home(decoder, timeout_ms);
+  } catch (...) {
+    count_missing(decoder);
+    throw;
+  }
+  count_missing(decoder);
+}
+
+void Activity::bring_home(Decoder& decoder, int timeout_ms) {
   const Api& a = *x_owner;
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
@@ -94,9 +109,7 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   if (!synchronize_contexts(patience)) count(x_waits_left_out);
   // Launches that come later, from other threads, are not waited for: that could go on for ever.
   // Without kernel records there is nothing to reconcile launches with.
-  const bool reconciles = x_options.collects(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
-                          x_options.collects(CUPTI_ACTIVITY_KIND_KERNEL);
-  const uint64_t wanted = reconciles ? launches() : 0;
+  const uint64_t wanted = reconciles() ? launches() : 0;
   auto missing = [&] { return wanted > decoder.kernels_received() + kernels_lost_in_pool(); };
   // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
   // again.
@@ -109,14 +122,21 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
     if (now_decoded > decoded) deadline = Clock::now() + patience;  // they still come
     decoded = now_decoded;
   }
-  if (missing()) {
-    a.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    decoder.fence();
-  }
+  // A plain flush withholds a buffer for one unfinished record in it. While nothing is collected no record
+  // can be on its way that would finish later, so that the last word is always a forced one.
+  if (!missing() && window_open()) return;
+  const uint64_t requests = x_pool.requests();
+  check(a, a.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
+  x_losses.withheld_buffers.store(x_pool.held_since_before(requests));
+  decoder.fence();
+}
+
+void Activity::count_missing(const Decoder& decoder) noexcept {
+  const Api& a = *x_owner;
   size_t dropped = 0;
   if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
     count(x_losses.cupti_dropped, dropped);
-  const uint64_t seen = reconciles ? launches() : 0;
+  const uint64_t seen = reconciles() ? launches() : 0;
   const uint64_t received = decoder.kernels_received() + kernels_lost_in_pool();
   x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
   x_losses.region_overflow.store(g_region_overflow.load());

@@ -1,6 +1,7 @@
 #include "collect/decoder.h"
 
 #include <chrono>
+#include <new>
 
 #include "cupti/api.h"
 
@@ -13,6 +14,19 @@ constexpr int kPollMilliseconds = 20;
 // Full stores that wait for the disk; while there are as many, the newest keeps growing up to its budget.
 constexpr size_t kMaxSegments = 1;
 constexpr std::chrono::milliseconds kDiskPatience{500};
+// CUPTI gives a buffer back by itself only when it is full, so that of a slow thread would come after the
+// correlation IDs in it were forgotten, and a thread that ended would keep one for good. Plain flushes: a
+// forced one takes kernels that still run, with no end, and they never come again.
+constexpr std::chrono::milliseconds kFlushPeriod{250};
+constexpr std::chrono::milliseconds kLowFlushPeriod{2};  // the first time that few buffers are free
+constexpr int kFlushShare = 20;                          // at most one part in so many of this thread's time
+
+// Regions whose lists may be half changed: nobody looks at them again, and what they own is left alone.
+void abandon(RegionTracker* regions) noexcept {
+  static std::array<std::atomic<RegionTracker*>, 16> abandoned;
+  static std::atomic<size_t> next{0};
+  abandoned[next.fetch_add(1) % abandoned.size()].store(regions);
+}
 
 }  // namespace
 
@@ -22,11 +36,15 @@ Decoder::Decoder(const Api& api, BufferPool& pool, Losses& losses, Options optio
       x_losses(losses),
       x_options(std::move(options)),
       x_calls(x_options.correlation_bytes),
-      x_regions(x_calls, losses, x_options.attribution),
+      x_regions_owner(std::make_unique<RegionTracker>(x_calls, losses, x_options.attribution)),
+      x_regions(*x_regions_owner),
       x_store(new_store()),
       x_records(api, x_regions, x_calls, losses, x_options.filter, x_options.attribution,
                 x_options.keeps_driver_calls),
-      x_thread([this] { loop(); }) {}
+      x_completed(pool.buffers()) {
+  x_segments.reserve(kMaxSegments);
+  x_thread = std::thread([this] { loop(); });
+}
 
 Decoder::~Decoder() { finish(); }
 
@@ -48,8 +66,9 @@ std::unique_ptr<Store> Decoder::new_store() {
 
 void Decoder::loop() {
   for (bool stop = false; !stop;) {
-    x_pool.wait(kPollMilliseconds);
-    std::deque<const std::function<void()>*> work;
+    x_pool.wait(x_pool.is_low() ? static_cast<int>(kLowFlushPeriod.count()) : kPollMilliseconds);
+    flush_if_due();
+    std::vector<const std::function<void()>*> work;
     {
       const std::lock_guard lock(x_mutex);
       work.swap(x_work);
@@ -66,21 +85,71 @@ void Decoder::loop() {
   }
 }
 
+// No lock of ours is held: what CUPTI gives back comes to us inside the call. While somebody waits for this
+// thread in a driver call CUPTI is left alone, for he may hold a lock of its.
+void Decoder::flush_if_due() {
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
+  const bool low = x_pool.is_low();
+  if (!low) x_low_period = kLowFlushPeriod;
+  if (began < x_flushed + (low ? x_low_period : x_flush_period) || x_pool.is_waited_for()) return;
+  if (x_pool.held_by_cupti() != 0) x_api.cuptiActivityFlushAll(0);
+  x_flushed = Clock::now();
+  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>((x_flushed - began) * kFlushShare);
+  x_flush_period = std::max(kFlushPeriod, rest);
+  // What was asked in vain need not be asked again so soon.
+  x_low_period = std::min(kFlushPeriod, std::max(x_low_period * (low ? 2 : 1), rest));
+  if (x_options.on_flush) x_options.on_flush();
+}
+
+template <typename Work>
+void Decoder::attempt(Work&& work) noexcept {
+  if (has_ended()) return;
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    // Regions may be half changed: nobody looks at them again, and what they own is left alone.
+    static std::array<std::atomic<RegionTracker*>, 16> abandoned;
+    static std::atomic<size_t> next{0};
+    abandoned[next.fetch_add(1) % abandoned.size()].store(x_regions_owner.release());
+    x_ended.store(true);
+  }
+}
+
+void Decoder::drain_rings() {
+  attempt([&] { x_regions.drain(*x_store); });
+  if (!has_ended()) return;
+  for (uint32_t i = 0; i < thread_slot_count(); ++i) {
+    ThreadSlot& slot = thread_slot(i);
+    const bool thread_ended = slot.state.load(std::memory_order_acquire) == 2;
+    slot.ring.drain([](const Event&) {});
+    if (thread_ended) recycle_slot(slot);
+  }
+}
+
 void Decoder::pass() {
   // Buffers first, then rings: the launch event of every record in these buffers is then in a ring already.
-  x_pool.take_completed(x_completed);
-  x_regions.drain(*x_store);
-  for (const CompletedBuffer& buffer : x_completed) {
-    x_regions.drain(*x_store);  // rings go on filling while buffers are decoded
-    x_records.decode(*x_store, buffer.data, buffer.valid_bytes);
-    x_pool.release(buffer.data);
-    if (x_store->wants_spill()) hand_over_full_store();
+  const size_t n = x_pool.take_completed(x_completed.data(), x_completed.size());
+  drain_rings();
+  for (size_t i = 0; i < n; ++i) {
+    const CompletedBuffer& buffer = x_completed[i];
+    drain_rings();  // they go on filling while buffers are decoded
+    if (buffer.earlier)
+      count(x_losses.earlier_session, x_records.records_in(buffer.data, buffer.valid_bytes));
+    else if (has_ended())
+      x_records.skip(buffer.data, buffer.valid_bytes);
+    else
+      attempt([&] { x_records.decode(*x_store, buffer.data, buffer.valid_bytes); });
+    x_pool.release(buffer.data, buffer.valid_bytes);
+    attempt([&] {
+      if (x_store->wants_spill()) hand_over_full_store();
+    });
   }
-  x_live_bytes.store(x_store->used_bytes(), std::memory_order_relaxed);
-  if (x_completed.empty()) return;
+  if (x_store) x_live_bytes.store(x_store->used_bytes(), std::memory_order_relaxed);
+  if (n == 0) return;
   {
     const std::lock_guard lock(x_mutex);
-    x_buffers_decoded += x_completed.size();
+    x_buffers_decoded += n;
   }
   x_changed.notify_all();
 }
@@ -100,7 +169,7 @@ void Decoder::hand_over_full_store() {
   while (x_segments.size() >= kMaxSegments && !x_stop && std::chrono::steady_clock::now() < deadline) {
     x_changed.wait_for(lock, std::chrono::milliseconds(5));
     lock.unlock();
-    x_regions.drain(*x_store);
+    x_regions.drain(*x_store);  // throws as it does elsewhere
     lock.lock();
   }
   if (x_segments.size() >= kMaxSegments) return;
@@ -125,21 +194,26 @@ void Decoder::run(const std::function<void()>& work) {
 }
 
 std::shared_ptr<Store> Decoder::take(int64_t now) {
-  std::shared_ptr<Store> taken;
+  std::unique_ptr<Store> taken;
   run([&] {
-    x_records.give_up_waiting(*x_store);
-    x_regions.write_open_regions(*x_store, now);
-    auto next = new_store();
+    attempt([&] {
+      x_records.give_up_waiting(*x_store);
+      x_regions.write_open_regions(*x_store, now);
+    });
     taken = std::move(x_store);
-    swap_store(std::move(next));
+    attempt([&] { swap_store(new_store()); });
   });
+  if (!taken) taken = new_store();  // memory had run out before; to the caller that is an error like another
   return taken;
 }
 
 void Decoder::discard() {
   run([&] {
-    x_records.give_up_waiting(*x_store);
-    swap_store(new_store());
+    attempt([&] {
+      x_records.give_up_waiting(*x_store);
+      swap_store(new_store());
+    });
+    if (has_ended()) x_store.reset();
   });
 }
 
@@ -148,7 +222,7 @@ std::shared_ptr<Store> Decoder::next_segment(int timeout_ms) {
   x_changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return !x_segments.empty(); });
   if (x_segments.empty()) return nullptr;
   auto segment = std::move(x_segments.front());
-  x_segments.pop_front();
+  x_segments.erase(x_segments.begin());
   x_changed.notify_all();
   return segment;
 }

@@ -1,9 +1,9 @@
 // The decoder thread: completed buffers and event rings in, table rows out. Never takes the GIL.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,6 +27,7 @@ class Decoder {
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
     Attribution attribution = Attribution::kCallback;
     bool keeps_driver_calls = true;  // false: they are on only to explain launches
+    std::function<void()> on_flush;  // called on the decoder thread after each of its flushes
   };
 
   Decoder(const Api& api, BufferPool& pool, Losses& losses, Options options);
@@ -50,6 +51,8 @@ class Decoder {
   std::shared_ptr<Store> take(int64_t now);
   // Drops what was collected so far (a warm-up).
   void discard();
+  // Memory ran out: what comes from then on is counted, and nothing else.
+  bool has_ended() const { return x_ended.load(std::memory_order_relaxed); }
 
   // keep="spill": the next full store; null after `timeout_ms`, or when the decoder ended.
   std::shared_ptr<Store> next_segment(int timeout_ms);
@@ -59,7 +62,12 @@ class Decoder {
 
  private:
   void loop();
+  void flush_if_due();
   void pass();
+  void drain_rings();
+  // Does it unless collection has ended; when memory runs out in it, collection ends.
+  template <typename Work>
+  void attempt(Work&& work) noexcept;
   std::unique_ptr<Store> new_store();
   void hand_over_full_store();
   void swap_store(std::unique_ptr<Store> next);
@@ -69,21 +77,25 @@ class Decoder {
   Losses& x_losses;
   Options x_options;
   CorrelationMap x_calls;
-  RegionTracker x_regions;
+  std::unique_ptr<RegionTracker> x_regions_owner;
+  RegionTracker& x_regions;
   std::shared_ptr<PageWarmer> x_warmer = std::make_shared<PageWarmer>();
-  std::unique_ptr<Store> x_store;  // decoder thread only
+  std::unique_ptr<Store> x_store;  // decoder thread only; null: memory ran out
   RecordDecoder x_records;
-  std::vector<CompletedBuffer> x_completed;
+  std::vector<CompletedBuffer> x_completed;  // as many as there can be
+  std::chrono::steady_clock::time_point x_flushed = std::chrono::steady_clock::now();
+  std::chrono::milliseconds x_flush_period{0}, x_low_period{0};
+  std::atomic<bool> x_ended{false};
   std::atomic<size_t> x_live_bytes{0};
 
   std::mutex x_mutex;  // guards the members below; never held over a CUPTI call
   std::condition_variable x_changed;
-  std::deque<const std::function<void()>*> x_work;
+  std::vector<const std::function<void()>*> x_work;
   uint64_t x_work_done = 0;
   uint64_t x_work_given = 0;
   uint64_t x_buffers_decoded = 0;
   bool x_stop = false;
-  std::deque<std::shared_ptr<Store>> x_segments;
+  std::vector<std::shared_ptr<Store>> x_segments;  // oldest first
   std::thread x_thread;
 };
 

@@ -1,6 +1,7 @@
 #include "collect/record_decoder.h"
 
 #include <cstring>
+#include <new>
 
 #include "collect/region_tracker.h"
 #include "cupti/api.h"
@@ -104,7 +105,22 @@ void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
     forget_names();
   }
   CUpti_Activity* record = nullptr;
-  for (;;) {
+  try {
+    decode_records(store, record, data, valid_bytes);
+  } catch (const std::bad_alloc&) {
+    count(x_losses.out_of_memory);  // the record at hand
+    skip_after(record, data, valid_bytes);
+    throw;
+  }
+  if (!x_calls_came || x_waiting.empty()) return;
+  x_calls_came = false;
+  x_waiting.release([&](uint32_t correlation) { return x_calls.find(correlation) != nullptr; },
+                    [&](CUpti_Activity* waiting) { decode_record(store, waiting); });
+}
+
+inline void RecordDecoder::decode_records(Store& store, CUpti_Activity*& at, uint8_t* data,
+                                          size_t valid_bytes) {
+  for (CUpti_Activity* record = nullptr;;) {
     const CUptiResult rc = x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record);
     if (rc != CUPTI_SUCCESS) {
       // Anything but "no more" leaves the rest of the buffer unreadable; how much that is nobody knows.
@@ -118,12 +134,27 @@ void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
       note_call(record);
       if (must_wait(record, data + valid_bytes)) continue;
     }
+    at = record;
     decode_record(store, record);
   }
-  if (!x_calls_came || x_waiting.empty()) return;
-  x_calls_came = false;
-  x_waiting.release([&](uint32_t correlation) { return x_calls.find(correlation) != nullptr; },
-                    [&](CUpti_Activity* waiting) { decode_record(store, waiting); });
+}
+
+void RecordDecoder::skip_after(CUpti_Activity* record, uint8_t* data, size_t valid_bytes) noexcept {
+  while (x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record) == CUPTI_SUCCESS) {
+    count(x_losses.out_of_memory);
+    const bool kernel =
+        record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL;
+    if (!kernel) continue;
+    const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+    if (k.graphNodeId == 0 && !launched_by_device(k)) count(x_kernels_received);
+  }
+}
+
+uint64_t RecordDecoder::records_in(uint8_t* data, size_t valid_bytes) const noexcept {
+  CUpti_Activity* record = nullptr;
+  uint64_t n = 0;
+  while (x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record) == CUPTI_SUCCESS) ++n;
+  return n;
 }
 
 void RecordDecoder::give_up_waiting(Store& store) {
@@ -278,8 +309,7 @@ void RecordDecoder::forget_names() {
 
 void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
   const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-  const bool from_device = k.launchType == CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST ||
-                           (x_version >= kKernelHasDeviceLaunched && k.isDeviceLaunched != 0);
+  const bool from_device = launched_by_device(k);
   if (k.graphNodeId == 0 && !from_device)
     x_kernels_received.store(x_kernels_received.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);

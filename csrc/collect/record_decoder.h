@@ -13,6 +13,7 @@
 #include "collect/correlation_map.h"
 #include "collect/external_correlation.h"
 #include "collect/region_tracker.h"
+#include "cupti/records.h"
 #include "filter/kernel_filter.h"
 #include "store/store.h"
 
@@ -31,7 +32,11 @@ class RecordDecoder {
                 bool keeps_driver_calls = true);
   ~RecordDecoder();
 
+  // Throws std::bad_alloc when memory runs out; what then has no row is counted.
   void decode(Store& store, uint8_t* data, size_t valid_bytes);
+  // Counts the records as lost for want of memory.
+  void skip(uint8_t* data, size_t valid_bytes) noexcept { skip_after(nullptr, data, valid_bytes); }
+  uint64_t records_in(uint8_t* data, size_t valid_bytes) const noexcept;
   // Attribution::kExternal: rows of work whose call is not known by now go without one. Before a store is
   // taken.
   void give_up_waiting(Store& store);
@@ -54,6 +59,13 @@ class RecordDecoder {
   };
 
   void decode_record(Store& store, CUpti_Activity* record);
+  void skip_after(CUpti_Activity* record, uint8_t* data, size_t valid_bytes) noexcept;
+  // `at`: the record at hand, for him who catches what it throws.
+  void decode_records(Store& store, CUpti_Activity*& at, uint8_t* data, size_t valid_bytes);
+  bool launched_by_device(const CUpti_ActivityKernel10& k) const noexcept {
+    return k.launchType == CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST ||
+           (x_version >= kKernelHasDeviceLaunched && k.isDeviceLaunched != 0);
+  }
   bool must_wait(const CUpti_Activity* record, const uint8_t* buffer_end);
   void note_call(const CUpti_Activity* record);
   void kernel(Store& store, const CUpti_Activity* record);

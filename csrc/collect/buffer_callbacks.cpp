@@ -1,0 +1,72 @@
+// Activity: buffers on their way to CUPTI and back.
+#include "collect/activity.h"
+#include "cupti/api.h"
+
+namespace cuptiprof {
+namespace {
+
+struct Records {
+  uint64_t all = 0, kernels = 0;  // kernels: graph nodes not counted
+};
+
+Records count_records(const Api& api, uint8_t* buffer, size_t valid) noexcept {
+  CUpti_Activity* record = nullptr;
+  Records n;
+  while (api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+    ++n.all;
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL)
+      n.kernels += reinterpret_cast<const CUpti_ActivityKernel10*>(record)->graphNodeId == 0;
+  }
+  return n;
+}
+
+}  // namespace
+
+void CUPTIAPI Activity::on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *max_records = 0;
+  *buffer = instance().x_pool.acquire(size);
+}
+
+void CUPTIAPI Activity::on_buffer_completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  Activity& self = instance();
+  if (!buffer) return;
+  switch (self.x_pool.complete(buffer, valid)) {
+    case Returned::kToDecoder:
+      return;
+    case Returned::kForeign:
+      return count(self.x_losses.foreign_buffers);
+    case Returned::kDiscard:
+      self.count_discarded(buffer, valid);
+      break;
+    case Returned::kEarlierDiscard:
+      count(self.x_losses.earlier_session, self.records_in(buffer, valid));
+      break;
+  }
+  self.x_pool.release(buffer, valid);
+}
+
+void Activity::count_discarded(uint8_t* buffer, size_t valid) noexcept {
+  const Records n = count_records(*x_api.load(std::memory_order_acquire), buffer, valid);
+  count(x_losses.pool_exhausted, n.all);
+  count(x_kernels_lost, n.kernels);
+}
+
+uint64_t Activity::records_in(uint8_t* buffer, size_t valid) const noexcept {
+  return count_records(*x_api.load(std::memory_order_acquire), buffer, valid).all;
+}
+
+// Nothing of ours is switched on yet. What CUPTI still holds goes to those who gave it out: to another client
+// through its own callbacks, which ours are about to replace; and what an earlier session of ours left there
+// must not become rows of this one.
+void Activity::take_back_buffers() noexcept {
+  x_owner->cuptiActivityFlushAll(
+      CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // refused where nobody ever asked for any
+  x_left_over = 0;
+  CompletedBuffer buffer;
+  while (x_pool.take_completed(&buffer, 1) != 0) {
+    x_left_over += records_in(buffer.data, buffer.valid_bytes);
+    x_pool.release(buffer.data, buffer.valid_bytes);
+  }
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,63 @@
+"""Activity buffers: given out, filled, given back; late, by somebody else, or never."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import cuptiprof
+from cuptiprof.devices import Device, open_device
+from cuptiprof.sim.device import Fault, SimDevice
+
+FORCED = 1  # CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
+
+
+def leave_a_buffer_behind(device: Device, name: str, count: int, **keywords: str) -> cuptiprof.Result:
+    """A session whose flushes all fail, so that CUPTI keeps what it wrote until it is asked again."""
+    sim = SimDevice()
+    with cuptiprof.profile(device=device, activities=["kernel"], **keywords) as prof:  # type: ignore[arg-type]
+        sim.launch(name, count=count)
+        sim.inject(Fault.FAIL_CALL, "cuptiActivityFlushAll", a=999)
+    sim.clear_faults()
+    assert len(prof.result().kernels) == 0 and prof.result().losses["unreconciled_launches"] == count
+    return prof.result()
+
+
+@pytest.mark.parametrize("buffer_size", ["64 KB", "16 KB", "256 KB"])
+@pytest.mark.parametrize("completed", ["between", "at the start", "while running"])
+def test_what_an_earlier_session_left_is_no_row_of_the_next(sim: SimDevice, buffer_size: str, completed: str) -> None:
+    """Its memory is still there when it is read, whatever the size of the new buffers."""
+    device = open_device("sim")
+    leave_a_buffer_behind(device, "old", 100, buffer_size="64 KB", budget="8 MB")
+    flush = sim._lib.cuptiActivityFlushAll
+    if completed == "between":
+        flush(FORCED)
+    if completed == "while running":
+        sim.inject(Fault.FAIL_CALL, "cuptiActivityFlushAll", a=999, c=1)
+    with cuptiprof.profile(device=device, activities=["kernel"], buffer_size=buffer_size, budget="8 MB") as prof:
+        sim.clear_faults()
+        if completed == "while running":
+            flush(FORCED)
+        sim.launch("new", count=500)
+    r = prof.result()
+    assert Counter(r.kernels["name"]) == {"new": 500}
+    assert r.losses["earlier_session"] >= 100  # kernels, and what was written beside them
+    assert not r.losses, r.losses.line()
+
+
+def test_memory_of_buffers_that_never_come_back_is_bounded(sim: SimDevice) -> None:
+    """Forty sessions of two sizes, each leaving a buffer with CUPTI: what they do not hold is given back."""
+
+    def resident() -> int:
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * 4096
+
+    device = open_device("sim")
+    sizes = ("64 KB", "16 KB")
+    for i in range(4):
+        leave_a_buffer_behind(device, "old", 10, buffer_size=sizes[i % 2], budget="32 MB")
+    before = resident()
+    for i in range(40):
+        leave_a_buffer_behind(device, "old", 10, buffer_size=sizes[i % 2], budget="32 MB")
+    assert resident() - before < 24 << 20
