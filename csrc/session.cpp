@@ -158,6 +158,7 @@ void Session::start(bool armed) {
     d.attribution = x_options.activity.attribution;
     d.keeps_driver_calls =
         d.attribution != Attribution::kExternal || x_options.activity.collects(CUPTI_ACTIVITY_KIND_DRIVER);
+    d.on_flush = [&activity] { activity.watch_buffers(); };
     x_decoder = std::make_unique<Decoder>(*x_options.api, activity.pool(), activity.losses(), std::move(d));
     if (x_options.counters) start_counters();
     x_state = State::kArmed;

@@ -1,8 +1,10 @@
 #include "collect/activity.h"
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,6 +18,8 @@
 
 namespace cuptiprof {
 namespace {
+
+constexpr auto kClosingPatience = std::chrono::seconds(2);
 
 // The library whose clock simulated records carry.
 std::atomic<const Api*> g_clock_api{nullptr};
@@ -52,7 +56,8 @@ void set_clock(const std::shared_ptr<const Api>& api) {
 }
 
 bool is_host_side(CUpti_ActivityKind kind) {
-  return kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER;
+  return kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER ||
+         kind == CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
 }
 
 }  // namespace
@@ -95,6 +100,9 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     count(x_losses.earlier_session, x_left_over);
     g_region_overflow.store(0);
     x_kernels_lost.store(0);
+    x_watch.begin();
+    x_returned_at.store(0);
+    x_attached_at = now_ns();
     x_waits_left_out.store(0);
     x_launches_before = 0;
     x_launches_before = launches();
@@ -129,17 +137,40 @@ void Activity::enable() {
   }
 }
 
+// On the way into cuProfilerStart. False: it was open.
+bool Activity::open_window() noexcept {
+  if (x_enabled.exchange(true)) return false;
+  set_kinds(true, false);
+  set_region_mode(kRegionsOn, true);
+  return true;
+}
+
 void Activity::disable() noexcept {
-  if (!x_enabled.exchange(false)) return;
-  set_region_mode(kRegionsOn, false);
+  const auto deadline = std::chrono::steady_clock::now() + kClosingPatience;
+  while (!close_window() && x_closing.load() && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // cuProfilerStop, in another thread
+}
+
+// Ends collection, by the control path or on the way out of cuProfilerStop. What still runs is waited for
+// while its kinds are on, and flushed: CUPTI may keep records whose kind went off before they were complete
+// until it is switched on again. False: nothing was collected.
+bool Activity::close_window() noexcept {
+  if (!x_enabled.load() || x_closing.exchange(true)) return false;
   const Api& a = *x_api.load();
   if (x_options.attribution == Attribution::kExternal)
     disable_external_correlation(a, x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
   for (const auto kind : x_options.kinds)
     if (is_host_side(kind)) a.cuptiActivityDisable(kind);
+  if (x_options.attribution != Attribution::kCallback) note_context(current_context());
+  synchronize_contexts({});
+  x_enabled.store(false);
+  set_region_mode(kRegionsOn, false);
   // A counted launch that is on its way must be seen to leave.
   if (!x_options.profiler_calls && !x_observed.load()) set_callbacks(false);
   set_kinds(false, false);
+  a.cuptiActivityFlushAll(0);
+  x_closing.store(false);
+  return true;
 }
 
 void Activity::detach() noexcept {

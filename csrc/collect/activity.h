@@ -3,7 +3,8 @@
 // Life of a session:
 //   1. attach: subscribe (fails when another tool holds CUPTI), thread IDs, timestamps, buffer callbacks
 //   2. enable: activity kinds, then the callbacks of calls that give the GPU work
-//   3. disable: the reverse; host-side kinds first, so that our own calls leave no records
+//   3. disable: the reverse; host-side kinds first, so that our own calls leave no records; then what runs is
+//      waited for, while its kinds are on
 //   4. complete: synchronise every context that was used, flush, wait until records and launches agree
 //   5. detach: unsubscribe
 //   6. finalize, only when asked for: CUPTI leaves the process
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "collect/buffer_pool.h"
+#include "collect/buffer_watch.h"
 #include "collect/external_correlation.h"
 #include "collect/thread_slots.h"
 #include "cupti/observers.h"
@@ -83,6 +85,8 @@ class Activity {
   CUcontext current_context() const noexcept;
   // Contexts that work was launched in since attach.
   std::vector<CUcontext> contexts() const;
+  // The decoder flushed: looks whether CUPTI still asks us for buffers.
+  void watch_buffers() noexcept;
   // What a result of the session should say, for people.
   std::vector<std::string> notes() const;
   bool window_open() const noexcept { return x_enabled.load(std::memory_order_relaxed); }
@@ -111,6 +115,9 @@ class Activity {
   void bring_home(Decoder& decoder, int timeout_ms);
   void count_missing(const Decoder& decoder) noexcept;
   void take_back_buffers() noexcept;
+  std::string missing_buffers() const;
+  bool open_window() noexcept;
+  bool close_window() noexcept;
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
   uint64_t records_in(uint8_t* buffer, size_t valid) const noexcept;
 
@@ -123,11 +130,15 @@ class Activity {
   std::atomic<bool> x_observed{false};  // counters are armed: launch callbacks stay on through pauses
   std::atomic<bool> x_attached{false};
   std::atomic<bool> x_enabled{false};
+  std::atomic<bool> x_closing{false};  // a thread is in close_window()
   BufferPool x_pool;
+  BufferWatch x_watch;
+  std::atomic<int64_t> x_returned_at{0};  // when the last buffer of ours came back
+  int64_t x_attached_at = 0;
   Losses x_losses;
   std::atomic<uint64_t> x_kernels_lost{0};
   std::atomic<uint64_t> x_waits_left_out{0};  // for the GPU, since a stream was being captured
-  uint64_t x_left_over = 0;  // records that an earlier session left behind
+  uint64_t x_left_over = 0;                   // records that an earlier session left behind
   uint64_t x_launches_before = 0;
   static constexpr size_t kMaxContexts = 256;
   std::array<std::atomic<CUcontext>, kMaxContexts> x_contexts{};

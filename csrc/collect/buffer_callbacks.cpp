@@ -1,5 +1,10 @@
 // Activity: buffers on their way to CUPTI and back.
+#include <cstdio>
+#include <string>
+
+#include "base/clock.h"
 #include "collect/activity.h"
+#include "collect/thread_slots.h"
 #include "cupti/api.h"
 
 namespace cuptiprof {
@@ -32,7 +37,7 @@ void CUPTIAPI Activity::on_buffer_completed(CUcontext, uint32_t, uint8_t* buffer
   if (!buffer) return;
   switch (self.x_pool.complete(buffer, valid)) {
     case Returned::kToDecoder:
-      return;
+      return self.x_returned_at.store(now_ns(), std::memory_order_relaxed);
     case Returned::kForeign:
       return count(self.x_losses.foreign_buffers);
     case Returned::kDiscard:
@@ -53,6 +58,35 @@ void Activity::count_discarded(uint8_t* buffer, size_t valid) noexcept {
 
 uint64_t Activity::records_in(uint8_t* buffer, size_t valid) const noexcept {
   return count_records(*x_api.load(std::memory_order_acquire), buffer, valid).all;
+}
+
+void Activity::watch_buffers() noexcept {
+  if (window_open() && reconciles())
+    x_watch.look(now_ns(), launches(), x_pool.requests(), x_pool.held_by_cupti());
+}
+
+// What is missing because others use the same CUPTI; empty: nothing.
+std::string Activity::missing_buffers() const {
+  const uint64_t withheld = x_losses.withheld_buffers.load(),
+                 launches = x_losses.unreconciled_launches.load();
+  // A launch or two of each thread can fall between a callback and its kind.
+  if (withheld == 0 && launches <= 2 * uint64_t{thread_slot_count()}) return {};
+  const int64_t taken = x_watch.taken_at(), returned = x_returned_at.load();
+  char since[64] = "";
+  if (const int64_t at = taken ? taken : returned; at > x_attached_at)
+    std::snprintf(since, sizeof since, " since about %.3f s after the start",
+                  static_cast<double>(at - x_attached_at) * 1e-9);
+  std::string text = std::to_string(launches) + " kernel launches have no record";
+  if (withheld) text += ", and " + std::to_string(withheld) + " activity buffers never came back";
+  if (withheld || taken)
+    return text + since +
+           ": another client of CUPTI (torch.profiler, a monitor) registered its own buffers, which takes "
+           "ours "
+           "away; copies, calls and waits are missing with them. Run one at a time";
+  return text +
+         ": if another client of CUPTI ran beside this session (torch.profiler, a monitor), it may have "
+         "switched "
+         "kernel records off, for it and for us";
 }
 
 // Nothing of ours is switched on yet. What CUPTI still holds goes to those who gave it out: to another client

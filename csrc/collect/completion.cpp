@@ -144,6 +144,10 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
 
 std::vector<std::string> Activity::notes() const {
   std::vector<std::string> out;
+  if (std::string text = missing_buffers(); !text.empty()) out.push_back(std::move(text));
+  if (x_losses.out_of_memory.load() != 0)
+    out.push_back(
+        "memory ran out and collection ended there; give a smaller budget=, or the process more memory");
   if (const uint64_t n = x_waits_left_out.load(); n != 0)
     out.push_back("a CUDA graph was being captured when the data were collected" +
                   (n > 1 ? " (" + std::to_string(n) + " times)" : std::string()) +

@@ -93,6 +93,7 @@ void reset_activity_settings() {
     for (size_t i = 0; i < kAttributes; ++i) g_attributes[i] = kDefaults[i].value;
   }
   set_per_thread_buffers(true);
+  set_cleared_by_client(false);
   g_latency = g_event_times = g_system_ids = false;
 }
 
@@ -198,6 +199,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribut
   uint64_t given = 0;
   std::memcpy(&given, value, kDefaults[attribute].bytes);
   if (attribute == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) set_per_thread_buffers(given != 0);
+  if (attribute == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER) set_cleared_by_client(given != 0);
   const std::lock_guard lock(g_attribute_mutex);
   g_attributes[attribute] = given;
   return CUPTI_SUCCESS;

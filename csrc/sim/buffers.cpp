@@ -33,6 +33,7 @@ struct ThreadBuffer {
 std::atomic<CUpti_BuffersCallbackRequestFunc> g_request{nullptr};
 std::atomic<uint64_t> g_dropped{0};
 std::atomic<bool> g_per_thread{true};
+std::atomic<bool> g_cleared_by_client{false};  // ZEROED_OUT_ACTIVITY_BUFFER
 
 struct Threads {
   std::mutex mutex;  // guards the list
@@ -84,10 +85,22 @@ void drop(const void* record) {
   if (is_kernel(record)) m.truth.kernel_records_dropped.fetch_add(1);
 }
 
+// Fields that are 0 are left as they lie in the buffer, which the client promised to hand over cleared, or
+// which request_buffer cleared: what CUPTI leaves unwritten nobody knows, so it is everything here.
+void write_fields(uint8_t* to, const void* record, size_t bytes) {
+  const auto* from = static_cast<const uint8_t*>(record);
+  for (size_t at = 0; at + sizeof(uint32_t) <= bytes; at += sizeof(uint32_t)) {
+    uint32_t field, old;
+    std::memcpy(&field, from + at, sizeof field);
+    std::memcpy(&old, to + at, sizeof old);
+    if (field == 0) field = old;
+    std::memcpy(to + at, &field, sizeof field);
+  }
+}
+
 void put(Buffer& b, const void* record, size_t bytes, size_t stride, uint64_t complete_at) {
   Machine& m = Machine::get();
-  std::memcpy(b.data + b.used, record, std::min(bytes, stride));
-  if (bytes < stride) std::memset(b.data + b.used + bytes, 0, stride - bytes);
+  write_fields(b.data + b.used, record, std::min(bytes, stride));
   b.used += stride;
   ++b.records;
   b.complete_at = std::max(b.complete_at, complete_at);
@@ -118,6 +131,7 @@ bool request_buffer(Buffer& b, size_t bytes) {
   m.truth.buffers_requested.fetch_add(1, std::memory_order_relaxed);
   if (!b.data) return false;
   note_requested();
+  if (!g_cleared_by_client.load(std::memory_order_relaxed)) std::memset(b.data, 0, b.size);
   if (b.size >= bytes) return true;
   complete_later(b);  // too small for anything: it goes back empty
   b = {};
@@ -176,6 +190,8 @@ void emit(const void* record, size_t bytes, uint64_t complete_at) {
 }
 
 void set_per_thread_buffers(bool on) { g_per_thread = on; }
+
+void set_cleared_by_client(bool on) { g_cleared_by_client = on; }
 
 void forget_buffer_callbacks() { g_request = nullptr; }
 

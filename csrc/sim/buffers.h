@@ -16,5 +16,8 @@ void discard_buffers();
 // As if cuptiActivityRegisterCallbacks had not been called.
 void forget_buffer_callbacks();
 void set_per_thread_buffers(bool on);
+// The profiler clears its buffers; else they are cleared here when they are asked for, on the launching
+// thread.
+void set_cleared_by_client(bool on);
 
 }  // namespace sim

@@ -8,7 +8,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof.devices import Device, open_device
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.sim.device import Fault, Op, SimDevice
 
 FORCED = 1  # CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
 
@@ -61,3 +61,29 @@ def test_memory_of_buffers_that_never_come_back_is_bounded(sim: SimDevice) -> No
     for i in range(40):
         leave_a_buffer_behind(device, "old", 10, buffer_size=sizes[i % 2], budget="32 MB")
     assert resident() - before < 24 << 20
+
+
+def test_a_recycled_buffer_has_nothing_of_what_it_held_before(sim: SimDevice) -> None:
+    """CUPTI may leave fields unwritten in buffers that it was promised cleared (ZEROED_OUT_ACTIVITY_BUFFER)."""
+    rich = {
+        "cluster": (2, 1, 1),
+        "registers_per_thread": 255,
+        "static_shared_memory": 0x7FFF,
+        "dynamic_shared_memory": 0x7FFF,
+        "local_memory_per_thread": 0x7FFF,
+    }
+    with cuptiprof.profile(device="sim", activities=["kernel"], buffer_size=4096, buffer_count=4, budget="8 MB") as prof:
+        for _ in range(40):  # each fills several buffers, and waits until they are free again
+            sim.launch("rich", count=40, **rich)
+            sim.synchronize()
+            prof._session.discard()
+            sim.launch("plain", count=40)
+            sim.synchronize()
+            prof._session.discard()
+        sim.launch("plain", count=200)
+        sim.synchronize()
+        sim.run(sim.ops(1, Op.MEMSET, bytes=64))
+    kernels = prof.result().kernels
+    assert set(kernels["name"]) == {"plain"}
+    zero = ("cluster_x", "static_shared_memory", "dynamic_shared_memory", "local_memory_total", "graph_node_id")
+    assert {c: sorted({int(v) for v in kernels[c]}) for c in zero} == dict.fromkeys(zero, [0])
