@@ -72,7 +72,9 @@ def test_a_recycled_buffer_has_nothing_of_what_it_held_before(sim: SimDevice) ->
         "dynamic_shared_memory": 0x7FFF,
         "local_memory_per_thread": 0x7FFF,
     }
-    with cuptiprof.profile(device="sim", activities=["kernel"], buffer_size=4096, buffer_count=4, budget="8 MB") as prof:
+    with cuptiprof.profile(
+        device="sim", activities=["kernel"], buffer_size=4096, buffer_count=4, budget="8 MB"
+    ) as prof:
         for _ in range(40):  # each fills several buffers, and waits until they are free again
             sim.launch("rich", count=40, **rich)
             sim.synchronize()
@@ -86,4 +88,4 @@ def test_a_recycled_buffer_has_nothing_of_what_it_held_before(sim: SimDevice) ->
     kernels = prof.result().kernels
     assert set(kernels["name"]) == {"plain"}
     zero = ("cluster_x", "static_shared_memory", "dynamic_shared_memory", "local_memory_total", "graph_node_id")
-    assert {c: sorted({int(v) for v in kernels[c]}) for c in zero} == dict.fromkeys(zero, [0])
+    assert {c: sorted({int(v) for v in kernels[c]}) for c in zero} == {key: [0] for key in zero}
