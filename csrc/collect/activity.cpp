@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "collect/kernel_names.h"
 #include "collect/regions.h"
 #include "cupti/api.h"
 #include "cupti/call.h"
@@ -72,6 +73,7 @@ Activity& Activity::instance() {
 
 void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
   reserve_thread_slots();
+  g_kernel_names.reset();
   const Api& a = *api;
   CUpti_SubscriberHandle subscriber = nullptr;
   check(a, a.cuptiSubscribe(&subscriber, &Activity::on_callback, this), "cuptiSubscribe");

@@ -104,7 +104,8 @@ class Activity {
   void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
                      bool captured) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
-  void before_unload(CUcontext context) noexcept;
+  void on_unload_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
+  static void modules_go() noexcept;
   void note_context(CUcontext context) noexcept;
   void set_callbacks(bool on);
   void enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on);

@@ -12,12 +12,6 @@
 #include "cupti/detach.h"
 
 namespace cuptiprof {
-namespace {
-
-constexpr auto kUnloadPatience = std::chrono::seconds(1);
-
-}  // namespace
-
 void Activity::note_context(CUcontext context) noexcept {
   if (!context) return;
   for (auto& c : x_contexts) {
@@ -67,16 +61,6 @@ bool Activity::synchronize_contexts(std::chrono::milliseconds patience) noexcept
     a.cuCtxPopCurrent_v2(&popped);
   }
   return all;
-}
-
-// Kernel records point at their module's memory for their names, so they are decoded before it goes: the way
-// into the call that unloads is the last moment, and a place where CUPTI lets its functions be called. The
-// decoder needs nothing that this thread can hold.
-void Activity::before_unload(CUcontext context) noexcept {
-  note_context(context ? context : current_context());
-  synchronize_contexts({});
-  x_owner->cuptiActivityFlushAll(0);
-  x_pool.wait_for_decoder(kUnloadPatience);
 }
 
 uint64_t Activity::launches() const noexcept {

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "collect/activity.h"
+#include "collect/kernel_names.h"
 #include "collect/live_regions.h"
-#include "collect/record_decoder.h"
 #include "collect/regions.h"
 #include "cupti/captures.h"
 #include "cupti/cbids.h"
@@ -34,10 +34,8 @@ void CUPTIAPI Activity::on_callback(void* user, CUpti_CallbackDomain domain, CUp
 
 void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
   const bool entry = call.callbackSite == CUPTI_API_ENTER;
-  if (is_unload(cbid)) [[unlikely]] {
-    if (entry) before_unload(call.context);
-    return;
-  }
+  if (is_unload(cbid)) [[unlikely]]
+    return on_unload_call(cbid, call);
   if (is_capture_begin(cbid) || is_capture_end(cbid)) [[unlikely]]
     return g_captures.called(*x_api.load(std::memory_order_acquire), cbid, call);
   if (x_options.profiler_calls) {
@@ -76,8 +74,10 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     const TaskKey key = g_task_key.load(std::memory_order_relaxed);
     const uint64_t task = key ? key() : 0;
     slot->nodes_created = 0;
-    if (launch)
+    if (launch) {
+      g_kernel_names.note(call.symbolName);
       slot->launches.store(slot->launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
     if (!slot->ring.push({now_ns(), task, nullptr, call.correlationId, EventKind::kLaunch},
                          slot->open_regions))
       count(g_region_overflow);
@@ -107,13 +107,14 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
   if (cbid == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
     if (ThreadSlot* slot = this_thread_slot()) ++slot->nodes_created;
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
-    count(g_module_unloads);
+    modules_go();
     g_launch_gate.forget();
   } else if (cbid == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING) {
     g_captures.stream_ends(data.resourceHandle.stream);
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
     note_context(data.context);
   } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+    modules_go();
     g_captures.context_ends(data.context);
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);

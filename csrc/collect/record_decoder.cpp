@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "collect/kernel_names.h"
 #include "collect/region_tracker.h"
 #include "cupti/api.h"
 #include "cupti/records.h"
@@ -100,8 +101,9 @@ void RecordDecoder::forget_string_ids() {
 }
 
 void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
-  if (const uint64_t unloads = g_module_unloads.load(std::memory_order_acquire); unloads != x_unloads_seen) {
-    x_unloads_seen = unloads;
+  // An unload waits until what was completed before it is decoded, so that it does not happen on the way.
+  if (const uint32_t epoch = g_kernel_names.epoch(); epoch != x_names_epoch) {
+    x_names_epoch = epoch;
     forget_names();
   }
   CUpti_Activity* record = nullptr;
@@ -248,11 +250,27 @@ RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* na
     return e;
   // CUPTI shares one string among all records of a kernel, so the pointer stands for the text until a module
   // is unloaded (forget_names).
-  e.id = store.strings().intern(name ? name : "");
+  fill(store, e, name);
   e.pointer = name;
+  return e;
+}
+
+void RecordDecoder::fill(Store& store, NameEntry& e, const char* text) {
+  e.id = store.strings().intern(text ? text : "");
   store.note_kernel_name(e.id);
   if (x_filter) e.verdict = x_filter->name_verdict(NameParts(store.strings().at(e.id)));
-  return e;
+}
+
+// The launch came before the last unload: what the pointer leads to now may be gone, or another kernel's
+// name.
+const RecordDecoder::NameEntry& RecordDecoder::earlier_name(Store& store, const char* name, uint32_t epoch) {
+  const auto [found, is_new] = x_earlier_names.try_emplace({name, epoch});
+  if (is_new) {
+    // What no launch ever showed at this address is CUPTI's own, which other profilers read at any time.
+    const char* text = g_kernel_names.find(name, epoch);
+    fill(store, found->second, text ? text : name);
+  }
+  return found->second;
 }
 
 // The filter's verdict on one kernel; name and region verdicts are kept, so most of this is comparing
@@ -285,6 +303,7 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
 
 void RecordDecoder::forget_names() {
   for (auto& n : x_names) n.pointer = kNoName;
+  x_earlier_names.clear();
 }
 
 [[gnu::always_inline]] inline uint32_t RecordDecoder::config_id(Store& store, const CUpti_Activity* record) {
@@ -314,7 +333,10 @@ void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
     x_kernels_received.store(x_kernels_received.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);
   if (!valid_times(k.start, k.end)) return;
-  const NameEntry& name = name_entry(store, k.name);
+  uint32_t epoch = 0;
+  const bool earlier =
+      x_names_epoch != 0 && (epoch = g_kernel_names.epoch_of(k.correlationId)) < x_names_epoch;
+  const NameEntry& name = earlier ? earlier_name(store, k.name, epoch) : name_entry(store, k.name);
   if (!name.verdict.accepted || (x_filter_looks_further && !selected(k, name.verdict))) {
     count(x_losses.filter_rejected);
     return;

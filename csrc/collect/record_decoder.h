@@ -5,9 +5,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "collect/correlation_map.h"
@@ -20,10 +22,6 @@
 namespace cuptiprof {
 
 struct Api;
-
-// Modules unloaded so far (counted in CUPTI's callback): after each, a name pointer may come to stand for
-// another name.
-inline std::atomic<uint64_t> g_module_unloads{0};
 
 class RecordDecoder {
  public:
@@ -86,6 +84,8 @@ class RecordDecoder {
 
   void forget_names();
   NameEntry& name_entry(Store& store, const char* name);
+  const NameEntry& earlier_name(Store& store, const char* name, uint32_t epoch);
+  void fill(Store& store, NameEntry& entry, const char* text);
   uint32_t config_id(Store& store, const CUpti_Activity* record);
   bool selected(const CUpti_ActivityKernel10& kernel, const NameVerdict& name);
   bool valid_times(uint64_t start, uint64_t end);
@@ -105,8 +105,10 @@ class RecordDecoder {
   WaitingRecords x_waiting;
   bool x_calls_came = false;  // since waiting records were last looked at
   std::atomic<uint64_t> x_kernels_received{0};
-  uint64_t x_unloads_seen = 0;
-  std::vector<NameEntry> x_names;                    // direct-mapped by pointer
+  uint32_t x_names_epoch = 0;      // of the names in x_names
+  std::vector<NameEntry> x_names;  // direct-mapped by pointer
+  // Of launches before the last unload: by pointer and epoch.
+  std::map<std::pair<const char*, uint32_t>, NameEntry> x_earlier_names;
   std::vector<ConfigEntry> x_configs;                // direct-mapped by name and grid
   std::vector<int8_t> x_region_verdicts;             // by region path node; -1: not asked yet
   std::array<std::vector<uint32_t>, 2> x_api_names;  // [domain][cbid] -> string ID + 1

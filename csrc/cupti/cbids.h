@@ -57,6 +57,12 @@ inline bool is_capture_end(CUpti_CallbackId cbid) {
          cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
 }
 
+// Of which only the last one takes modules away.
+inline bool is_primary_release(CUpti_CallbackId cbid) {
+  return cbid == CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease ||
+         cbid == CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2;
+}
+
 inline bool is_unload(CUpti_CallbackId cbid) {
   switch (cbid) {
     case CUPTI_DRIVER_TRACE_CBID_cuModuleUnload:

@@ -8,6 +8,7 @@
 #include "graphs.h"
 #include "inside.h"
 #include "machine.h"
+#include "primary_contexts.h"
 
 using namespace sim;
 
@@ -31,6 +32,7 @@ void reset(const cuptisim_config& config) {
   discard_buffers();
   reset_activity_settings();
   clear_graphs();
+  forget_primary_contexts();
   Machine::get().reset(config);
 }
 

@@ -1,0 +1,8 @@
+// How often each device's primary context is retained.
+#pragma once
+
+namespace sim {
+
+void forget_primary_contexts();
+
+}  // namespace sim
