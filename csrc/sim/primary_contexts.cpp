@@ -10,6 +10,7 @@
 
 #include "callbacks.h"
 #include "captures.h"
+#include "inside.h"
 #include "machine.h"
 #include "names.h"
 
@@ -81,6 +82,7 @@ void forget_primary_contexts() {
 using namespace sim;
 
 SIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  const Inside inside;
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
   {
@@ -92,6 +94,7 @@ SIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevic
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  const Inside inside;
   if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
   return announced(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease_v2",
                    device, [&] {
@@ -109,6 +112,7 @@ SIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  const Inside inside;
   if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
   return announced(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset_v2", device,
                    [&] {
