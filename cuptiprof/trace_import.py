@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import gzip
 import json
+import math
 import os
 import re
 import zlib
@@ -26,6 +27,8 @@ from cuptiprof.tables import Strings, Table
 
 MAX_BYTES = 4 << 30
 """Limit of the decompressed size: a gzip file of a few MB can claim any size."""
+
+_LONGEST = 2**62  # ns; what is beyond is no time
 
 _MEMCPY = re.compile(r"Memcpy (\w+)(?: \((.+?) -> (.+?)\))?$")
 _DEVICE_FIELDS = {
@@ -97,6 +100,25 @@ def numbers(value: Any, length: int, fill: int) -> list[int]:
     return given + [fill] * (length - len(given))
 
 
+def bandwidth(args: Event) -> float:
+    """GB/s as the file has it; 0 where it has none. Its times may be whole microseconds, this is not made from them."""
+    try:
+        value = float(args.get("memory bandwidth (GB/s)") or 0)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return value if 0 <= value < math.inf else 0.0
+
+
+def distributed(info: Any) -> dict[str, Any]:
+    """The trace's ``distributedInfo``, as JSON that can be written again: backend, world size, process groups."""
+    if not isinstance(info, dict):
+        return {}
+    try:
+        return dict(json.loads(json.dumps(info, allow_nan=False)))
+    except (ValueError, RecursionError):
+        return {}
+
+
 class Placed(NamedTuple):
     """One region instance in its place in the tree."""
 
@@ -158,7 +180,8 @@ class _Columns:
 
 
 class _Importer:
-    def __init__(self) -> None:
+    def __init__(self, base: int) -> None:
+        self.base = base  # Unix time of the file's time 0, ns
         self.strings = Strings()
         self.rows = {
             n: _Columns(n)
@@ -182,6 +205,8 @@ class _Importer:
         end = start + to_ns(e["dur"])
         if end < start:
             raise ValueError("negative duration")
+        if not (start > -_LONGEST and end < _LONGEST):
+            raise OverflowError("no time")
         args = e.get("args") or {}
         if not isinstance(args, dict):
             raise TypeError("args is not an object")
@@ -200,7 +225,7 @@ class _Importer:
             )  # fmt: skip
         self.rows["kernels"].add(
             start=start, end=end, name=self.strings.code(str(e["name"])), config=config,
-            queued=to_ns(args.get("queued") or 0), graph_id=number(args.get("graph id")),
+            queued=max(number(args.get("queued")) - self.base, 0), graph_id=number(args.get("graph id")),
             graph_node_id=number(args.get("graph node id")), **self.place(args, e),
         )  # fmt: skip
 
@@ -221,14 +246,14 @@ class _Importer:
             start=start, end=end, bytes=number(args.get("bytes")), copy_kind=enums.code_of(enums.MEMCPY_KINDS, kind),
             src_kind=enums.code_of(enums.MEMORY_KINDS, src or ""), dst_kind=enums.code_of(enums.MEMORY_KINDS, dst or ""),
             src_device=number(args.get("fromDevice", place["device"])), dst_device=to_device,
-            src_context=place["context"], dst_context=place["context"], is_peer=int("toDevice" in args), **place,
+            src_context=place["context"], dst_context=place["context"], is_peer=int("toDevice" in args), bandwidth=bandwidth(args), **place,
         )  # fmt: skip
 
     def memset(self, e: Event, args: Event, start: int, end: int) -> None:
         kind = str(e["name"]).partition("(")[2].rstrip(")")
         self.rows["memsets"].add(
             start=start, end=end, bytes=number(args.get("bytes")),
-            memory_kind=enums.code_of(enums.MEMORY_KINDS, kind), **self.place(args, e),
+            memory_kind=enums.code_of(enums.MEMORY_KINDS, kind), bandwidth=bandwidth(args), **self.place(args, e),
         )  # fmt: skip
 
     def api(self, e: Event, args: Event, start: int, end: int) -> None:
@@ -369,7 +394,10 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
     events = data.get("traceEvents") if isinstance(data, dict) else data
     if not isinstance(events, list):
         raise ResultError(f"{file}: no traceEvents: not a torch.profiler trace")
-    importer = _Importer()
+    top = data if isinstance(data, dict) else {}
+    base = number(top.get("baseTimeNanoseconds"))
+    base = base if 0 <= base < _LONGEST else 0
+    importer = _Importer(base)
     for i, e in enumerate(events):
         if progress is not None and i % 8192 == 0:
             progress(i, len(events))
@@ -377,22 +405,21 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
             importer.event(e)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             importer.unknown += 1
-    top = data if isinstance(data, dict) else {}
     importer.devices(top.get("deviceProperties"))
     importer.attribute(importer.build_regions())
     strings = importer.strings
     configs = importer.rows["launch_configs"].table(strings)
     tables = {n: c.table(strings, configs if n == "kernels" else None) for n, c in importer.rows.items()}
     tables["launch_configs"] = configs
-    distributed = top.get("distributedInfo")
+    group = distributed(top.get("distributedInfo"))
     metadata: dict[str, Any] = {
         "format": 1,
         "device": f"import:{file.name}",
         "simulated": False,
         "origin": {"file": file.name, "trace": str(top.get("traceName", ""))},
-        "rank": number(distributed.get("rank")) if isinstance(distributed, dict) else 0,
+        "rank": number(group.get("rank")),
+        **({"distributed": group} if group else {}),
     }
-    base = number(top.get("baseTimeNanoseconds"))
     spans = [t for t in tables.values() if "start" in t and len(t)]
     if spans:
         begin = int(min(np.min(t["start"]) for t in spans))

@@ -38,6 +38,14 @@ def memcpy_names(table: Table) -> NameIds:
     return NameIds(inverse.reshape(-1).astype(np.int64), names)
 
 
+def bandwidths(table: Table, rows: Array | slice) -> Array:
+    """GB/s (bytes a ns) of copies or sets: what the imported file says, else bytes by time; NaN for those that take none."""
+    given, size = table["bandwidth"][rows], table["bytes"][rows].astype(np.float64)
+    duration = table["end"][rows] - table["start"][rows]
+    computed = np.divide(size, duration, out=np.full(len(size), np.nan), where=duration > 0)
+    return np.where(given > 0, given, computed)
+
+
 @dataclass(frozen=True)
 class GpuWork:
     """All GPU work of a run: kernels first, then copies, sets and graphs. Times in ns."""

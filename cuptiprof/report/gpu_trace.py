@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cuptiprof import enums
-from cuptiprof.report.activities import kernel_names, memcpy_names, origin_ns
+from cuptiprof.report.activities import bandwidths, kernel_names, memcpy_names, origin_ns
 from cuptiprof.report.model import Column, View, left_out
 from cuptiprof.result import Result
 from cuptiprof.tables import Array, Table
@@ -110,12 +110,9 @@ def _kernels(table: Table, rows: Array, demangle: bool) -> dict[str, list[Any]]:
 
 
 def _rates(table: Table, rows: Array) -> dict[str, list[Any]]:
-    size = table["bytes"][rows]
-    duration = table["end"][rows] - table["start"][rows]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(duration > 0, size * 1e9 / duration, np.nan)
+    rate = bandwidths(table, rows) * 1e9
     return {
-        "bytes": size.tolist(),
+        "bytes": table["bytes"][rows].tolist(),
         "throughput": [None if value != value else value for value in rate.tolist()],
     }
 

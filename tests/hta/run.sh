@@ -6,6 +6,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install -q 'HolisticTraceAnalysis==0.5.0' 'pandas<3' 'numpy<2'
-trace=$(cd / && python -c "import cuptiprof, pathlib; print(pathlib.Path(cuptiprof.__file__).parent / 'data' / 'train-v100.json.gz')")
-cuptiprof export "$trace" -o "$work/ours.json.gz"
-"$work/venv/bin/python" "$here/compare.py" "$trace" "$work/ours.json.gz"
+data=$(cd / && python -c "import cuptiprof, pathlib; print(pathlib.Path(cuptiprof.__file__).parent / 'data')")
+pairs=()
+for trace in "$data"/train-v100.json.gz "$here"/../data/traces/*.json.gz; do
+  ours=$work/$(basename "$trace")
+  cuptiprof export "$trace" -o "$ours"
+  pairs+=("$trace" "$ours")
+done
+"$work/venv/bin/python" "$here/compare.py" "${pairs[@]}"

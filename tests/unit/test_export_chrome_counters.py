@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from metric_results import counted, iterated, launch, replayed, values
 from report_results import HOSTILE, make_result, training_step
 
+from cuptiprof.export.chrome.clock import WEEK
 from cuptiprof.result import Result
 
 
@@ -40,8 +42,12 @@ def test_samples_are_counter_tracks(tmp_path: Path) -> None:
         samples, [v for i in range(1, 5) for v in values(i, ipc=i / 4, gld_efficiency=50.0 * (i == 2) or float("nan"))]
     )
     found = [e for e in events(r, tmp_path) if e["ph"] == "C"]
+    begin = 10**18 % WEEK // 1000  # the run clock's 0
     ipc = [(e["pid"], e["ts"], e["args"]) for e in found if e["name"] == "ipc"]
-    assert ipc == [(f"GPU {i % 2} Counters", i * 100 + 0.007, {"ipc": i / 4}) for i in range(1, 5)]
+    assert ipc == [
+        (f"GPU {i % 2} Counters", pytest.approx(begin + i * 100 + 0.007, abs=2e-4, rel=0), {"ipc": i / 4})
+        for i in range(1, 5)
+    ]
     assert [e["args"] for e in found if e["name"] == "gld_efficiency"] == [{"gld_efficiency": 50.0}]
 
 

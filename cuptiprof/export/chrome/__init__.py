@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from cuptiprof.export.chrome import counters, gpu, host
+from cuptiprof.export.chrome.clock import Clock
 from cuptiprof.export.chrome.header import Row, members, row_names
 from cuptiprof.export.chrome.identity import Identity
 from cuptiprof.export.chrome.projection import project
 from cuptiprof.export.chrome.rows import HOST_ROW_STEP, ROW_STEP, nested_rows, serial_rows
-from cuptiprof.export.chrome.text import microseconds
 from cuptiprof.report.activities import traced_graphs
 from cuptiprof.report.aggregate import Int64
 from cuptiprof.result import Progress, Result
@@ -36,8 +36,8 @@ _TIMED = (
 def write(result: Result, path: Path, compress: bool, progress: Progress | None) -> None:
     """Writes the trace (gzip if ``compress``); events are streamed, in memory there is one batch of them.
 
-    Times are the run clock in microseconds, exact to the ns; ``baseTimeNanoseconds`` makes Unix time of them. Slices that
-    overlap without nesting are moved to a further row beside their own.
+    Times are microseconds, exact to the ns; ``baseTimeNanoseconds`` makes Unix time of them. Slices that overlap without
+    nesting are moved to a further row beside their own.
     """
     layout = _Layout(result)
     done = 0
@@ -47,7 +47,7 @@ def write(result: Result, path: Path, compress: bool, progress: Progress | None)
             # Names are escaped to ASCII; a lone surrogate in a host name or path is all that could not be encoded.
             out.write(",\n".join(texts).encode("utf-8", "backslashreplace"))
 
-        head = json.dumps(members(result, layout.base_ns), indent=1)
+        head = json.dumps(members(result, layout.who.clock.base_ns), indent=1)
         # The object is left open for the events. HTA finds the rank by `"rank": N`, blank included: indent writes it.
         put(head.removesuffix("\n}") + ',\n "traceEvents": [\n' + ",\n".join(layout.named_rows()))
         for texts in layout.events():
@@ -66,13 +66,11 @@ class _Layout:
 
     def __init__(self, result: Result) -> None:
         self.result = result
-        self.who = Identity(result)
         tables = result.tables
         starts = [int(tables[name]["start"].min()) for name in _TIMED if len(tables[name])]
         ends = [int(tables[name]["end"].max()) for name in _TIMED if len(tables[name])]
         self.first, self.last = min(starts, default=0), max(ends, default=0)
-        pairs = result.metadata.get("clock_pairs") or [[0, 0]]
-        self.base_ns = int(pairs[0][1]) - int(pairs[0][0])
+        self.who = Identity(result, Clock(result, self.first - 1))  # a region's span begins 1 ns before its work
         self.spans = project(result)
         self._gpu_rows()
         self._host_rows()
@@ -150,7 +148,7 @@ class _Layout:
             self.rows.setdefault(key, Row(*key, f"thread {number}", number))
 
     def named_rows(self) -> list[str]:
-        ts = microseconds(np.array([self.first]))[0]
+        ts = self.who.clock.ts(np.array([self.first]))[0]
         devices = self.devices - {gpu.OVERHEAD_PID, self.who.pid}
         return row_names(self.result, ts, self.who.pid, devices, self.rows.values())
 
@@ -165,13 +163,13 @@ class _Layout:
         yield from gpu.memset_events(result, who, self.memset_tid)
         yield from gpu.graph_events(result, who, self.graph_tid)
         yield from gpu.sync_events(result, who, self.sync_tid)
-        yield from gpu.overhead_events(result, self.overhead_row)
-        yield from counters.sample_events(result)
+        yield from gpu.overhead_events(result, who, self.overhead_row)
+        yield from counters.sample_events(result, who.clock)
         started: set[int] = set()
         for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
             yield from host.flow_events(result, who, name, tid, started)
         yield [self._end()]
 
     def _end(self) -> str:
-        end = microseconds(np.array([self.last]))[0]
+        end = self.who.clock.ts(np.array([self.last]))[0]
         return f'{{"name":"Record Window End","ph":"i","s":"g","pid":"Traces","tid":"Trace cuptiprof","ts":{end}}}'

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from cuptiprof.export.chrome.text import microseconds, quoted
+from cuptiprof.export.chrome.clock import Clock
+from cuptiprof.export.chrome.text import quoted
 from cuptiprof.report.counters import SAMPLE
 from cuptiprof.result import Result
 
@@ -35,7 +36,7 @@ def kernel_args(result: Result) -> Callable[[slice], list[str]]:
     return texts
 
 
-def sample_events(result: Result) -> Iterator[list[str]]:
+def sample_events(result: Result, clock: Clock) -> Iterator[list[str]]:
     """One counter track a device and metric; the value of a sample stands at its start."""
     ranges = result.metric_ranges
     rows = np.flatnonzero(ranges["kind"] == SAMPLE)
@@ -53,7 +54,7 @@ def sample_events(result: Result) -> Iterator[list[str]]:
                 f'"args":{{{key}:{value!r}}}}}'
                 for device, ts, value in zip(
                     ranges["device"][rows[part]].tolist(),
-                    microseconds(ranges["start"][rows[part]]),
+                    clock.ts(ranges["start"][rows[part]]),
                     values[part].tolist(),
                     strict=True,
                 )

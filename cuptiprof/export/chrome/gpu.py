@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from cuptiprof.enums import MEMCPY_KINDS, MEMORY_KINDS, OVERHEAD_KINDS, SYNC_KINDS
 from cuptiprof.export.chrome.counters import kernel_args
 from cuptiprof.export.chrome.identity import Identity
 from cuptiprof.export.chrome.launch_args import LaunchArgs
 from cuptiprof.export.chrome.text import microseconds, quoted
-from cuptiprof.report.activities import kernel_names, traced_graphs
+from cuptiprof.report.activities import bandwidths, kernel_names, traced_graphs
 from cuptiprof.report.aggregate import Int64
 from cuptiprof.result import Result
 from cuptiprof.tables import Table
@@ -55,12 +57,12 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
             counted,
         ) in zip(
             ids.ids[rows].tolist(),
-            microseconds(start),
+            who.clock.ts(start),
             microseconds(table["end"][rows] - start),
             get("device"),
             tid[rows].tolist(),
             external[rows].tolist(),
-            get("queued"),
+            np.where(table["queued"][rows] > 0, table["queued"][rows] + who.clock.unix_offset, 0).tolist(),
             get("context"),
             get("stream"),
             get("correlation_id"),
@@ -97,7 +99,7 @@ def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
             f',"fromDevice":{src},"inDevice":{device},"toDevice":{dst}' if is_peer else ""
             for (is_peer, src, dst), device in zip(peers, get("device"), strict=True)
         ]
-        yield _copies(table, rows, "gpu_memcpy", names, extras, external, tid)
+        yield _copies(table, rows, "gpu_memcpy", names, extras, external, tid, who)
 
 
 def memset_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
@@ -105,7 +107,7 @@ def memset_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
     external = who.external_ids(table["correlation_id"], table["region_instance"])
     for rows in chunks(len(table)):
         names = [f'"Memset ({_word(MEMORY_KINDS, kind)})"' for kind in table["memory_kind"][rows].tolist()]
-        yield _copies(table, rows, "gpu_memset", names, [""] * len(names), external, tid)
+        yield _copies(table, rows, "gpu_memset", names, [""] * len(names), external, tid, who)
 
 
 def _copies(
@@ -116,6 +118,7 @@ def _copies(
     extras: list[str],
     external: Int64,
     tid: Int64,
+    who: Identity,
 ) -> list[str]:
     get = _getter(table, rows)
     start = table["start"][rows]
@@ -123,12 +126,12 @@ def _copies(
     return [
         f'{{"ph":"X","cat":"{category}","name":{name},"pid":{device},"tid":{row},"ts":{ts},"dur":{dur},'
         f'"args":{{{_external(ext)}"device":{device},"context":{context},"stream":{stream},'
-        f'"correlation":{correlation},"bytes":{size},"memory bandwidth (GB/s)":{size / ns if ns > 0 else 0!r}{extra}}}}}'
-        for name, ts, dur, ns, device, row, ext, context, stream, correlation, size, extra in zip(
+        f'"correlation":{correlation},"bytes":{size},"memory bandwidth (GB/s)":{rate!r}{extra}}}}}'
+        for name, ts, dur, rate, device, row, ext, context, stream, correlation, size, extra in zip(
             names,
-            microseconds(start),
+            who.clock.ts(start),
             microseconds(duration),
-            duration.tolist(),
+            np.nan_to_num(bandwidths(table, rows)).tolist(),
             get("device"),
             tid[rows].tolist(),
             external[rows].tolist(),
@@ -154,7 +157,7 @@ def graph_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str
             f'"dur":{dur},"args":{{{_external(ext)}"device":{device},"context":{context},"stream":{stream},'
             f'"correlation":{correlation},"graph id":{graph}}}}}'
             for ts, dur, device, row, ext, context, stream, correlation, graph in zip(
-                microseconds(start),
+                who.clock.ts(start),
                 microseconds(table["end"][rows] - start),
                 get("device"),
                 tid[rows].tolist(),
@@ -187,7 +190,7 @@ def sync_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]
         start = table["start"][rows]
         texts = []
         for ts, dur, kind, gpu, row, context, stream, correlation, event, key in zip(
-            microseconds(start),
+            who.clock.ts(start),
             microseconds(table["end"][rows] - start),
             get("type"),
             device[rows].tolist(),
@@ -215,7 +218,7 @@ def sync_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]
         yield texts
 
 
-def overhead_events(result: Result, row: Int64) -> Iterator[list[str]]:
+def overhead_events(result: Result, who: Identity, row: Int64) -> Iterator[list[str]]:
     table = result.tables["overhead"]
     for rows in chunks(len(table)):
         start = table["start"][rows]
@@ -223,7 +226,7 @@ def overhead_events(result: Result, row: Int64) -> Iterator[list[str]]:
             f'{{"ph":"X","cat":"overhead","name":"{_word(OVERHEAD_KINDS, kind)}","pid":{OVERHEAD_PID},'
             f'"tid":{tid},"ts":{ts},"dur":{dur},"args":{{}}}}'
             for ts, dur, kind, tid in zip(
-                microseconds(start),
+                who.clock.ts(start),
                 microseconds(table["end"][rows] - start),
                 table["kind"][rows].tolist(),
                 row[rows].tolist(),

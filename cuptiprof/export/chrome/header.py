@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ def members(result: Result, base_ns: int) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
         "deviceProperties": _devices(result),
-        "distributedInfo": {"rank": int(metadata.get("rank", 0))},
+        "distributedInfo": {**_distributed(metadata), "rank": int(metadata.get("rank", 0))},
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": base_ns,
         "traceName": " ".join(filter(None, [simulated, f"cuptiprof {metadata.get('cuptiprof_version', '')}".strip()])),
@@ -40,6 +40,12 @@ def members(result: Result, base_ns: int) -> dict[str, Any]:
         **({"counters": counted} if counted else {}),
         "losses": {name: count for name, count in result.losses.items() if count},
     }
+
+
+def _distributed(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What the imported trace says of its process group."""
+    given = metadata.get("distributed")
+    return dict(given) if isinstance(given, dict) else {}
 
 
 def _devices(result: Result) -> list[dict[str, Any]]:

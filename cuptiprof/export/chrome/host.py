@@ -29,7 +29,7 @@ def call_events(result: Result, who: Identity) -> Iterator[list[str]]:
             f"{_failed(code)}}}}}"
             for name, ts, dur, driver, pid, tid, ext, cbid, correlation, code in zip(
                 quoted_codes(table.codes("name")[rows], table.strings),
-                microseconds(start),
+                who.clock.ts(start),
                 microseconds(table["end"][rows] - start),
                 table["domain"][rows].tolist(),
                 table["process"][rows].tolist(),
@@ -53,7 +53,7 @@ def region_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
             f'"args":{{"External id":{instance + who.region_base},"path":{path}{more}}}}}'
             for name, ts, dur, row, instance, path, more in zip(
                 quoted_codes(table.codes("name")[rows], table.strings),
-                microseconds(start),
+                who.clock.ts(start),
                 microseconds(table["end"][rows] - start),
                 tid[rows].tolist(),
                 table["instance"][rows].tolist(),
@@ -94,7 +94,7 @@ def gpu_region_events(result: Result, who: Identity, spans: dict[str, Array], ti
             f'"dur":{dur},"args":{{"External id":{instance + who.region_base}}}}}'
             for region, ts, dur, device, row, instance in zip(
                 spans["region_row"][rows].tolist(),
-                microseconds(spans["start"][rows]),
+                who.clock.ts(spans["start"][rows]),
                 microseconds(spans["end"][rows] - spans["start"][rows]),
                 spans["device"][rows].tolist(),
                 tid[rows].tolist(),
@@ -114,7 +114,7 @@ def marker_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
         texts = []
         for name, ts, dur, ns, row, key, category, domain in zip(
             quoted_codes(table.codes("name")[rows], strings),
-            microseconds(start),
+            who.clock.ts(start),
             microseconds(duration),
             duration.tolist(),
             tid[rows].tolist(),
@@ -147,10 +147,10 @@ def flow_events(result: Result, who: Identity, name: str, tid: Int64, started: s
         for key, row, begin, pid, thread, end, device, target in zip(
             correlation[joined].tolist(),
             call[joined].tolist(),
-            microseconds(api["start"][call[joined]]),
+            who.clock.ts(api["start"][call[joined]]),
             api["process"][call[joined]].tolist(),
             api["thread"][call[joined]].tolist(),
-            microseconds(table["start"][rows][joined]),
+            who.clock.ts(table["start"][rows][joined]),
             table["device"][rows][joined].tolist(),
             tid[rows][joined].tolist(),
             strict=True,

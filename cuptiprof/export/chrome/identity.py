@@ -1,9 +1,10 @@
-"""Who is who in the trace: the pid of the program, External ids, and which device a context is on."""
+"""Who is who in the trace: the pid of the program, External ids, which device a context is on; and when."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from cuptiprof.export.chrome.clock import Clock
 from cuptiprof.report.aggregate import Int64
 from cuptiprof.result import Result
 from cuptiprof.tables import Array
@@ -15,9 +16,11 @@ class Identity:
     Attributes:
         pid: process ID of the program (of regions and markers, which do not carry one).
         region_base: External id of region instance i is ``region_base + i``; markers keep the ids they have.
+        clock: the trace's times.
     """
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result, clock: Clock) -> None:
+        self.clock = clock
         api, markers = result.tables["api_calls"], result.tables["markers"]
         pid = result.metadata.get("pid")
         if isinstance(pid, int) and pid > 0:

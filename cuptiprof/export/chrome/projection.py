@@ -15,7 +15,7 @@ def project(result: Result) -> dict[str, Array]:
 
     Work of a nested region counts for the regions around it too, so that the spans nest as the regions do. A span is
     one ns longer at either end than its work, as Kineto has it, unless other work of the stream touches it there.
-    ``ProfilerStep#N`` has no span but for work launched in it directly: HTA would take the span for one more step.
+    ``ProfilerStep#N`` has no span: HTA takes whatever bears that name for one more step.
     """
     regions = result.tables["regions"]
     tables = [result.tables[name] for name in WORK_TABLES]
@@ -52,7 +52,7 @@ def project(result: Result) -> dict[str, Array]:
         start, end = lowest.minimum, highest.maximum
         pieces.append((row, stream, start, end))
         outer = parent_of[row]
-        inside = (outer >= 0) & ~is_step[outer]
+        inside = outer >= 0
         row, stream, start, end = outer[inside], stream[inside], start[inside], end[inside]
     if pieces:
         row, stream, start, end = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
@@ -60,6 +60,8 @@ def project(result: Result) -> dict[str, Array]:
         lowest, highest = group_stats(key, start), group_stats(key, end)
         row, stream = lowest.key % stats, lowest.key // stats
         start, end = lowest.minimum, highest.maximum
+    drawn = ~is_step[row]
+    row, stream, start, end = row[drawn], stream[drawn], start[drawn], end[drawn]
     start, end = _widened(stream, start, end, stream_id, columns["start"], columns["end"])
     return {
         "region_row": row,
@@ -72,12 +74,12 @@ def project(result: Result) -> dict[str, Array]:
 
 
 def _steps(result: Result) -> Array:
-    """Mask of the regions that are steps of a profiler; one more False at the end, for row -1."""
+    """Mask of the regions that are steps of a profiler."""
     regions = result.regions
     codes = regions.codes("name")
     used = np.unique(codes)
     steps = [code for code in used.tolist() if regions.strings[code].startswith("ProfilerStep#")]
-    mask: Array = np.r_[np.isin(codes, steps), False]
+    mask: Array = np.isin(codes, steps)
     return mask
 
 
