@@ -56,6 +56,14 @@ void set_clock(const std::shared_ptr<const Api>& api) {
   g_clock_source.store(&library_clock);
 }
 
+// A copy that is never freed; sessions with the same options share it.
+const ActivityOptions* kept_for_good(const ActivityOptions& options) {
+  static auto& kept = *new std::vector<std::unique_ptr<const ActivityOptions>>;  // one session at a time
+  for (const auto& known : kept)
+    if (*known == options) return known.get();
+  return kept.emplace_back(std::make_unique<ActivityOptions>(options)).get();
+}
+
 bool is_host_side(CUpti_ActivityKind kind) {
   return kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER ||
          kind == CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
@@ -81,6 +89,7 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
   x_owner = std::move(api);
   x_api.store(x_owner.get());
   x_options = std::move(options);
+  x_options_seen.store(kept_for_good(x_options));
   try {
     if (a.cuptiSetThreadIdType) a.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     set_clock(x_owner);
@@ -185,12 +194,13 @@ void Activity::detach() noexcept {
 
 void Activity::set_kinds(bool on, bool throwing) {
   const Api& a = *x_api.load();
-  for (const auto kind : x_options.kinds) {
+  const ActivityOptions& options = *x_options_seen.load();
+  for (const auto kind : options.kinds) {
     const CUptiResult rc = on ? a.cuptiActivityEnable(kind) : a.cuptiActivityDisable(kind);
     if (rc != CUPTI_SUCCESS && on && throwing)
       check(a, rc, "cuptiActivityEnable", "activity kind " + std::to_string(static_cast<int>(kind)));
   }
-  if (on && x_options.latency_timestamps && a.cuptiActivityEnableLatencyTimestamps)
+  if (on && options.latency_timestamps && a.cuptiActivityEnableLatencyTimestamps)
     a.cuptiActivityEnableLatencyTimestamps(1);
 }
 

@@ -46,6 +46,7 @@ struct ActivityOptions {
   bool collects(CUpti_ActivityKind kind) const {
     return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
   }
+  bool operator==(const ActivityOptions&) const = default;
 };
 
 class Activity {
@@ -126,6 +127,9 @@ class Activity {
   std::atomic<const Api*> x_api{
       nullptr};  // what callbacks use; set as long as the process holds a subscription
   ActivityOptions x_options;
+  // The same for callbacks: one of an earlier subscription may still be on its way when the next one is made.
+  // What it points at lives as long as the process.
+  std::atomic<const ActivityOptions*> x_options_seen{nullptr};
   CUpti_SubscriberHandle x_subscriber = nullptr;
   std::atomic<LaunchObserver*> x_launch_observer{nullptr};
   std::atomic<bool> x_observed{false};  // counters are armed: launch callbacks stay on through pauses

@@ -93,8 +93,8 @@ std::string Activity::missing_buffers() const {
 // through its own callbacks, which ours are about to replace; and what an earlier session of ours left there
 // must not become rows of this one.
 void Activity::take_back_buffers() noexcept {
-  x_owner->cuptiActivityFlushAll(
-      CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // refused where nobody ever asked for any
+  x_api.load(std::memory_order_acquire)
+      ->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // refused where nobody ever asked for any
   x_left_over = 0;
   CompletedBuffer buffer;
   while (x_pool.take_completed(&buffer, 1) != 0) {

@@ -44,7 +44,7 @@ std::vector<CUcontext> Activity::contexts() const {
 // False: a stream is being captured somewhere, and waiting would have broken the capture. `patience`: for
 // captures of other threads to end.
 bool Activity::synchronize_contexts(std::chrono::milliseconds patience) noexcept {
-  const Api& a = *x_owner;
+  const Api& a = *x_api.load(std::memory_order_acquire);
   if (!a.cuCtxPushCurrent_v2 || !a.cuCtxSynchronize || !a.cuCtxPopCurrent_v2) return true;
   const NoCapture none(patience);
   if (!none) return false;

@@ -38,7 +38,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     return on_unload_call(cbid, call);
   if (is_capture_begin(cbid) || is_capture_end(cbid)) [[unlikely]]
     return g_captures.called(*x_api.load(std::memory_order_acquire), cbid, call);
-  if (x_options.profiler_calls) {
+  const bool profiler_calls = x_options_seen.load(std::memory_order_acquire)->profiler_calls;
+  if (profiler_calls) {
     // The window opens on the way into cuProfilerStart and closes on the way out of cuProfilerStop.
     if (cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {
       const bool start = cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart;
@@ -52,7 +53,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     }
   }
   ThreadSlot* slot = this_thread_slot();
-  if ((x_options.profiler_calls || x_observed.load(std::memory_order_relaxed)) &&
+  if ((profiler_calls || x_observed.load(std::memory_order_relaxed)) &&
       !x_enabled.load(std::memory_order_relaxed)) {
     // Nothing is collected now. What was entered before must be left.
     if (slot && entry && g_exclusion.is_armed() && (is_kernel_launch(cbid) || is_graph_launch(cbid))) {

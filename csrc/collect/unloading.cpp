@@ -31,7 +31,7 @@ void Activity::on_unload_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
   if (is_primary_release(cbid)) return;
   // CUPTI lets its functions be called on the way into a driver call. The decoder needs nothing that this
   // thread can hold.
-  x_owner->cuptiActivityFlushAll(0);
+  x_api.load(std::memory_order_acquire)->cuptiActivityFlushAll(0);
   x_pool.wait_for_decoder(kUnloadPatience);
   modules_go();
 }

@@ -3,6 +3,8 @@
 
 #include <climits>
 #include <cstdlib>
+#include <mutex>
+#include <utility>
 
 #include "base/error.h"
 #include "cupti/api.h"
@@ -43,6 +45,19 @@ void* open_driver(std::string& reason) {
   if (get_version && get_version(&version) == CUDA_SUCCESS && version > 0) return handle;
   reason = "no NVIDIA driver here (" + path_of(handle) + " is not a working driver)";
   return nullptr;
+}
+
+// The library is never closed, and its callbacks may be on their way at any time: they use its functions.
+// What was loaded before is given again.
+std::shared_ptr<const Api> kept_for_good(std::shared_ptr<Api> api) {
+  static std::mutex mutex;  // guards the list
+  static auto& kept = *new std::vector<std::shared_ptr<const Api>>;
+  const std::lock_guard lock(mutex);
+  for (const auto& known : kept)
+    if (known->path == api->path && known->found_by == api->found_by && known->version == api->version &&
+        known->driver_version == api->driver_version && known->simulated == api->simulated)
+      return known;
+  return kept.emplace_back(std::move(api));
 }
 
 }  // namespace
@@ -116,7 +131,7 @@ std::shared_ptr<const Api> load_cupti(const LoadRequest& request) {
   api->version = static_cast<int>(version);
   if (api->cuDriverGetVersion && api->cuDriverGetVersion(&api->driver_version) != CUDA_SUCCESS)
     api->driver_version = 0;
-  return api;
+  return kept_for_good(std::move(api));
 }
 
 std::string cuda_version(int v) {
