@@ -19,13 +19,22 @@ constexpr size_t kMinBudget = 4u << 20;
 constexpr size_t kDefaultBuffer = 256u << 10;
 constexpr size_t kMinBuffer = 4u << 10;
 
-std::mutex g_mutex;    // guards g_holder
-std::string g_holder;  // label of the session that runs; empty: none
+std::mutex g_mutex;       // guards the two below; held over a fork
+std::string g_holder;     // label of the session that runs; empty: none
+std::string g_inherited;  // the same, of the process that forked this one, at that moment
+constexpr const char* kUseSpawn =
+    "CUDA and CUPTI do not work after a fork; to profile a child process start it with multiprocessing's "
+    "\"spawn\" method";
 
 std::string megabytes(size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
 // A forked child has no decoder thread and must not touch CUDA: regions and callbacks go quiet there.
+void before_fork() { g_mutex.lock(); }
+void after_fork() { g_mutex.unlock(); }
 void quiet_in_child() {
+  if (!g_holder.empty()) g_inherited = g_holder;
+  g_holder.clear();
+  g_mutex.unlock();
   g_region_mode.store(0);
   g_launch_gate.close();
   Activity::instance().leave_to_parent();
@@ -34,6 +43,9 @@ void quiet_in_child() {
 // One session, or one that finalizes CUPTI, at a time. Throws Error when the place is taken.
 void take_place(const std::string& label) {
   const std::lock_guard lock(g_mutex);
+  if (!g_inherited.empty())
+    throw Error(ErrorKind::kSession,
+                "this process was forked from one whose cuptiprof session was running: " + g_inherited, kUseSpawn);
   if (!g_holder.empty())
     throw Error(ErrorKind::kSession, "another cuptiprof session is running: " + g_holder,
                 "stop it first; one process can have one session at a time");
@@ -68,7 +80,7 @@ bool none_hangs() {
 }  // namespace
 
 Session::Session(SessionOptions options) : x_options(std::move(options)) {
-  static const int registered = pthread_atfork(nullptr, nullptr, &quiet_in_child);
+  static const int registered = pthread_atfork(&before_fork, &after_fork, &quiet_in_child);
   static_cast<void>(registered);
   SessionOptions& o = x_options;
   if (o.budget_bytes < kMinBudget)
@@ -112,6 +124,11 @@ Session::~Session() {
   }
 }
 
+std::string Session::inherited() {
+  const std::lock_guard lock(g_mutex);
+  return g_inherited;
+}
+
 void Session::require(bool ok, const char* call) const {
   refuse_in_child();
   if (!ok)
@@ -123,8 +140,7 @@ void Session::require(bool ok, const char* call) const {
 
 void Session::refuse_in_child() const {
   if (x_pid != 0 && x_pid != getpid())
-    throw Error(ErrorKind::kSession, "this session belongs to the process that forked this one",
-                "start a session of its own in the child, after it has initialised CUDA itself");
+    throw Error(ErrorKind::kSession, "this session belongs to the process that forked this one", kUseSpawn);
 }
 
 const char* Session::state() const {
@@ -213,9 +229,15 @@ void Session::abandon_passes() {
   if (x_counters && x_state != State::kStopped) x_counters->abandon_passes();
 }
 
-std::optional<CounterRows::Taken> Session::take_counters() {
-  if (!x_counters) return std::nullopt;
-  return x_counters->rows().take();
+const CounterRows::Taken* Session::take_counters() {
+  if (!x_counters) return nullptr;
+  if (!x_taken_counters) x_taken_counters = x_counters->rows().take();
+  return &*x_taken_counters;
+}
+
+void Session::forget_taken() noexcept {
+  x_taken.reset();
+  x_taken_counters.reset();
 }
 
 void Session::resume() {
@@ -239,7 +261,8 @@ std::shared_ptr<Store> Session::take() {
     x_counters->kept();
   }
   Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
-  return x_decoder->take(now_ns());
+  forget_taken();
+  return x_taken = x_decoder->take(now_ns());
 }
 
 void Session::discard() {
@@ -265,12 +288,13 @@ std::shared_ptr<Store> Session::stop() {
     // The flush failed: what reached us is kept, what did not shows up as unreconciled launches.
   }
   activity.detach();
-  auto rest = x_decoder->take(end);
+  forget_taken();
+  x_taken = x_decoder->take(end);
   x_final = counts();
   x_decoder->finish();
   x_state = State::kStopped;
   leave_place();
-  return rest;
+  return x_taken;
 }
 
 void Session::finalize() {

@@ -43,6 +43,9 @@ struct SessionCounts {
 
 class Session {
  public:
+  // In a process that was forked while a session ran: what started that. It can have none of its own.
+  static std::string inherited();
+
   explicit Session(SessionOptions options);
   ~Session();
   Session(const Session&) = delete;
@@ -58,6 +61,10 @@ class Session {
   void discard();
   // Everything off; the rest of the data. Safe to call once, in any state but idle.
   std::shared_ptr<Store> stop();
+  // What the last take() or stop() handed over, until it is forgotten: the caller may have been interrupted
+  // (Ctrl-C) before it got hold of it.
+  std::shared_ptr<Store> taken() const { return x_taken; }
+  void forget_taken() noexcept;
 
   // After stop(): takes CUPTI itself out of the process. A later session attaches it again. Throws Error when
   // another session runs, another tool holds CUPTI, or a launch counted by a session still hangs inside it.
@@ -69,8 +76,8 @@ class Session {
   bool next_pass();
   // The repeated work raised: forget its passes so far.
   void abandon_passes();
-  // What was measured since the last call; null without counters.
-  std::optional<CounterRows::Taken> take_counters();
+  // What was measured until it is forgotten with taken(); null without counters.
+  const CounterRows::Taken* take_counters();
   CounterStrategy* counters() const { return x_counters.get(); }
 
   std::shared_ptr<Store> next_segment(int timeout_ms);
@@ -94,6 +101,8 @@ class Session {
   std::unique_ptr<Decoder> x_decoder;
   std::shared_ptr<CounterStrategy> x_counters;
   SessionCounts x_final;
+  std::shared_ptr<Store> x_taken;
+  std::optional<CounterRows::Taken> x_taken_counters;
 };
 
 }  // namespace cuptiprof

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cuptiprof import _installed  # first: says what is wrong where the compiled part is missing
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.region import region
 from cuptiprof.schedule import schedule
@@ -51,6 +52,9 @@ _LAZY = {
     "open": ("cuptiprof.runs", "open_run"),
     "tensorboard_trace_handler": ("cuptiprof.export.handler", "tensorboard_trace_handler"),
 }
+
+
+del _installed
 
 
 def __getattr__(name: str) -> Any:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,31 +15,35 @@ from pathlib import Path
 
 from cuptiprof.errors import ResultError
 
+_EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
+_AT_FDCWD = -100
+
 
 @contextmanager
 def replacing_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file beside `path` that takes its place when the block ends well, and vanishes otherwise.
 
+    A symbolic link stays one: what it points to is replaced. A device or a pipe is written to.
+
     Raises:
         ResultError: the file cannot be written (no such folder, no permission, disk full).
     """
-    target = Path(path)
+    target = _target(path)
+    with _errors(path):
+        special = _is_special(target)
+        beside = Path(tempfile.gettempdir(), target.name) if special else target
+        temporary = Path(_temporary_name(beside))
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if special else 0o666))
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or ".")
-        os.close(handle)
-    except OSError as e:
-        raise ResultError(f"cannot write {target}: {e.strerror}") from None
-    temporary = Path(name)
-    try:
-        yield temporary
-        with temporary.open("rb") as f:
-            os.fsync(f.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(target)
-    except OSError as e:
-        raise ResultError(f"cannot write {target}: {e.strerror}", hint="is the disk full?") from None
+        with _errors(path, hint="is the disk full?"):
+            yield temporary
+            if special:
+                with temporary.open("rb") as f, target.open("wb") as out:
+                    shutil.copyfileobj(f, out)
+                return
+            with temporary.open("rb") as f:
+                os.fsync(f.fileno())
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -44,32 +52,122 @@ def replacing_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def replacing_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its place when the block ends well, and vanishes otherwise.
 
+    A symbolic link stays one: what it points to is replaced.
+
     Raises:
         ResultError: it exists and `overwrite` is false, or it cannot be written.
     """
-    target = Path(path)
-    if target.exists() and not overwrite:
-        raise ResultError(f"{target} exists", hint="choose another name, or overwrite=True")
-    if target.exists() and not (target / "run.json").is_file():
-        raise ResultError(f"{target} is not a saved run and is not replaced", hint="choose another name")
+    target = _target(path)
+    with _errors(path):
+        exists = os.path.lexists(target)
+        if exists and not overwrite:
+            raise ResultError(f"{path} exists", hint="choose another name, or overwrite=True")
+        if exists and not (target / "run.json").is_file():
+            raise ResultError(f"{path} is not a saved run and is not replaced", hint="choose another name")
+        temporary = Path(_temporary_name(target))
+        temporary.mkdir()
     try:
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent or "."))
-    except OSError as e:
-        raise ResultError(f"cannot write {target}: {e.strerror}") from None
-    try:
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o777 & ~umask)
-        old = temporary.with_name(temporary.name + ".old")
-        if target.exists():
-            target.rename(old)
-        temporary.rename(target)
-        if old.is_dir():
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            old.unlink(missing_ok=True)
-    except OSError as e:
-        raise ResultError(f"cannot write {target}: {e.strerror or e}", hint="is the disk full?") from None
+        with _errors(path, hint="is the disk full?"):
+            yield temporary
+            _put_in_place(temporary, target, path, overwrite=overwrite)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)  # by now the old one, when it was exchanged for the new one
+
+
+def identity(path: Path) -> tuple[int, ...]:
+    """Changes when a folder is replaced by another; () when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_ctime_ns
+
+
+def _put_in_place(temporary: Path, target: Path, path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """At no time there is nothing under the name, nor a mixture; where the file system can, else for a moment nothing."""
+    while True:
+        try:
+            temporary.rename(target)
+            return
+        except OSError as e:
+            if e.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+        if not overwrite:
+            raise ResultError(f"{path} exists", hint="another process saved there meanwhile: choose another name")
+        try:
+            _exchange(temporary, target)
+            return
+        except FileNotFoundError:
+            continue  # another process took it away meanwhile
+        except OSError as e:
+            if e.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM):
+                raise
+        old = Path(_temporary_name(target))
+        try:
+            target.rename(old)
+        except FileNotFoundError:
+            continue
+        try:
+            temporary.rename(target)
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+        return
+
+
+def _exchange(first: Path, second: Path) -> None:
+    """Each gets the other's name, in one step (renameat2)."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
+    if renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Where `path` leads, absolute: the program may change its folder before the file is finished."""
+    if not os.fspath(path):
+        raise ResultError("cannot write: the path is empty", hint="give a name")
+    try:
+        os.fsencode(path)
+        with _errors(path):
+            return Path(os.path.realpath(path))
+    except ValueError as e:  # a null byte, or lone surrogates that are not bytes of a file name
+        raise ResultError(f"cannot write {_shown(path)}: {e}", hint="choose another name") from None
+
+
+def _temporary_name(target: Path) -> str:
+    """Beside the target, and not longer than names may be."""
+    return os.path.join(target.parent, f".cuptiprof-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def _is_special(target: Path) -> bool:
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def _errors(path: str | os.PathLike[str], hint: str = "") -> Iterator[None]:
+    """What the file system says, in the one error tree."""
+    try:
+        yield
+    except OSError as e:
+        advice = {
+            errno.ENAMETOOLONG: "give a shorter name",
+            errno.ENOENT: "make the folder first",
+            errno.EACCES: "choose a folder where you may write",
+            errno.EROFS: "choose a folder where you may write",
+            errno.EISDIR: "that is a folder: give the name of a file",
+            errno.ELOOP: "the symbolic links lead in a circle",
+        }.get(e.errno or 0, hint)
+        raise ResultError(f"cannot write {_shown(path)}: {e.strerror or e}", hint=advice) from None
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    text = os.fspath(path)
+    text = text if len(text) <= 200 else f"{text[:100]}...{text[-60:]}"
+    return text if text.isprintable() else repr(text)

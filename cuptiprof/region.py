@@ -6,13 +6,12 @@ function is decorated.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from cuptiprof._core import _region_hooks, region
+from cuptiprof.decorating import decorated
 
 __all__ = ["region"]
 
@@ -27,34 +26,26 @@ def encode_metadata(metadata: dict[str, Any]) -> str:
     rest = {k: v for k, v in metadata.items() if k not in ("flops", "bytes")}
     if not rest:
         return ""
-    return json.dumps(rest, default=lambda v: v.item() if hasattr(v, "item") else str(v))
+    try:
+        return json.dumps(rest, default=_plain)
+    except Exception:  # an annotation never raises into the program: what cannot be written alone is left out
+        return json.dumps({k: text for k, v in rest.items() if (text := _written(v)) is not None}, default=str)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _written(value: Any) -> Any:
+    try:
+        return json.loads(json.dumps(value, default=_plain))
+    except Exception:
+        return None
 
 
 def decorate(again: region, function: F) -> F:
     """Wrap `function` so that each call runs inside a fresh region like `again`."""
-    if not callable(function):
-        raise TypeError(f"a region decorates functions, not {type(function).__name__}")
-    fresh = again._again
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def in_region_async(*args: Any, **kwargs: Any) -> Any:
-            with fresh():
-                return await function(*args, **kwargs)
-
-        return in_region_async  # type: ignore[return-value]
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError(
-            f"{function.__qualname__} is a generator: its body runs in pieces, in its callers' regions. "
-            "Use `with region(...)` inside it"
-        )
-
-    @functools.wraps(function)
-    def in_region(*args: Any, **kwargs: Any) -> Any:
-        with fresh():
-            return function(*args, **kwargs)
-
-    return in_region  # type: ignore[return-value]
+    return decorated(function, again._again, "a region")
 
 
 _region_hooks(encode_metadata, decorate)

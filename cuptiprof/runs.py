@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from cuptiprof.errors import ResultError
-from cuptiprof.files import replacing_folder
+from cuptiprof.files import identity, replacing_folder
 from cuptiprof.result import Progress, Result
 from cuptiprof.tables import Strings, Table, need, schema
 
 FORMAT = 1
+_TRIES = 50
 _CONFIG_COLUMNS = list(schema()["launch_configs"])
 
 
@@ -41,7 +42,8 @@ def save_run(
             part = folder / name / f"rank={rank}"
             part.mkdir(parents=True)
             try:
-                pq.write_table(table, part / "part-0.parquet", compression="zstd")
+                with (part / "part-0.parquet").open("wb") as f:  # a name that is not UTF-8 is nothing to Arrow
+                    pq.write_table(table, f, compression="zstd")
             except pa.ArrowException as e:
                 raise ResultError(f"cannot write {path}: {e}") from None
             if progress is not None:
@@ -52,17 +54,23 @@ def save_run(
             "losses": dict(result.losses),
             "rows": {n: len(result.tables[n]) for n in names},
         }
-        (folder / "run.json").write_text(json.dumps(run, indent=1, default=str))
+        (folder / "run.json").write_text(json.dumps(run, indent=1, default=str), encoding="utf-8")
 
 
 def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:
-    """Open a saved run, or a torch.profiler trace (``.json``, ``.json.gz``).
+    """Open a saved run, a torch.profiler trace (``.json``, ``.json.gz``), or the spill folder of a killed process.
+
+    A run that is replaced meanwhile is read again, so that no result is made of two.
 
     Raises:
         ResultError: there is no such file, it is damaged, or a newer cuptiprof made it.
     """
     file = Path(path)
-    if not file.exists():
+    try:
+        exists = file.exists()
+    except (OSError, ValueError) as e:  # too long, or not a file name at all
+        raise ResultError(f"cannot open {str(path)[:200]!r}: {getattr(e, 'strerror', None) or e}") from None
+    if not exists:
         raise ResultError(f"no such run or trace: {file}")
     if not file.is_dir():
         if file.name.endswith((".json", ".json.gz")):
@@ -70,6 +78,25 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
 
             return import_trace(file, progress)
         raise ResultError(f"{file} is neither a saved run (a folder) nor a torch.profiler trace (.json, .json.gz)")
+    if not (file / "run.json").exists():
+        from cuptiprof.spill_open import find_spill, open_spill
+
+        if spilled := find_spill(file):
+            return open_spill(spilled, progress)
+    for _ in range(_TRIES):
+        before = identity(file)
+        try:
+            result = _read_run(file, progress)
+        except ResultError:
+            if identity(file) == before:
+                raise
+            continue
+        if identity(file) == before:
+            return result
+    raise ResultError(f"{file} is replaced all the time: it changed {_TRIES} times while it was read")
+
+
+def _read_run(file: Path, progress: Progress | None) -> Result:
     run = _read_header(file)
     tables: dict[str, Table] = {}
     strings = Strings()
@@ -84,7 +111,7 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
 def _read_header(folder: Path) -> dict[str, Any]:
     file = folder / "run.json"
     try:
-        run = json.loads(file.read_text())
+        run = json.loads(file.read_text(encoding="utf-8"))
     except OSError as e:
         raise ResultError(f"{folder} is not a saved run: run.json: {e.strerror}") from None
     except (ValueError, RecursionError) as e:
@@ -106,12 +133,12 @@ def _read_header(folder: Path) -> dict[str, Any]:
 
 
 def _read_table(folder: Path, name: str, strings: Strings, rows: int) -> dict[str, Table]:
-    pa, pq = need("pyarrow", "arrow"), need("pyarrow.parquet", "arrow")
+    pa = need("pyarrow", "arrow")
     parts = sorted((folder / name).glob("rank=*/part-*.parquet"))
     if not parts:
         raise ResultError(f"{folder / name}: missing, though run.json counts {rows} rows")
     try:
-        table = pa.concat_tables([pq.read_table(p, partitioning=None) for p in parts])
+        table = pa.concat_tables([_read_part(p) for p in parts])
     except (pa.ArrowException, OSError, ValueError) as e:
         raise ResultError(f"{folder / name}: damaged ({e})") from None
     if table.num_rows != rows:
@@ -129,6 +156,16 @@ def _read_table(folder: Path, name: str, strings: Strings, rows: int) -> dict[st
         out["launch_configs"], columns["config"] = _configs(table, strings, folder / name)
     out[name] = Table(name, columns, strings, out.get("launch_configs"))
     return out
+
+
+def _read_part(path: Path) -> Any:
+    pq = need("pyarrow.parquet", "arrow")
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:  # a name that is not UTF-8 is nothing to Arrow
+        with path.open("rb") as f:
+            return pq.read_table(f)
+    return pq.read_table(path, partitioning=None)
 
 
 def _values(table: Any, name: str, dtype: str, is_text: bool, strings: Strings, where: Path) -> Any:

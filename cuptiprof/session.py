@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cuptiprof import _core
+from cuptiprof.callers import warn_caller
+from cuptiprof.control import Control
 from cuptiprof.counters.request import make_request
+from cuptiprof.decorating import decorated
 from cuptiprof.devices import Device, open_device
 from cuptiprof.errors import SessionError
 from cuptiprof.result import Result
 from cuptiprof.schedule import Action, Schedule
 from cuptiprof.session_arguments import check_arguments
-from cuptiprof.session_result import Step, assemble, clock_pair
+from cuptiprof.session_result import Step, assemble, clock_pair, run_metadata
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
@@ -26,6 +29,16 @@ if TYPE_CHECKING:
     from cuptiprof.spill import Spill
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class _Pending:
+    """A cycle that ends: what its result needs, kept until the result is finished, however often that is interrupted."""
+
+    cycle: int
+    steps: list[Step]
+    stop_ns: int = 0
+    made: tuple[Result, list[Warning]] | None = None
 
 
 class profile:
@@ -127,16 +140,19 @@ class profile:
         self._explain = explain
         self._counters: LiveCounters | None = None
         self._device_spec = device
-        self._spill_dir = spill_dir
+        self._spill_dir = os.path.abspath(spill_dir) if spill_dir is not None else None  # the program may chdir
         self._schedule = schedule
         self._on_ready = on_ready
         self._speed = speed
-        self._lock = threading.RLock()  # one control call at a time
+        self._control = Control()
         self._session: Any = None
         self._device: Device | None = None
+        self._on_device = False
         self._opened = contextlib.ExitStack()  # what the session holds of its device
         self._spill: Spill | None = None
         self._result: Result | None = None
+        self._pending: _Pending | None = None
+        self._cycle = 0
         self._steps: list[Step] = []
         self._step = 0
         self._step_start = 0
@@ -153,60 +169,122 @@ class profile:
 
     def start(self) -> profile:
         """Begin. See the class for errors."""
-        with self._lock:
+        with self._control.call("start()"):
             if self._session is not None and self._session.state != "stopped":
                 raise SessionError(f"start() while the session is {self._session.state}")
-            self._result = None
+            self._control.begin()
+            self._result = self._pending = self._session = self._spill = None
             self._steps = []
-            self._step = 0
-            device = open_device(self._device_spec, speed=self._speed)
-            with contextlib.ExitStack() as opened:
-                opened.enter_context(device.open())
-                self._counters = self._plan_counters(device)
-                self._session = self._arguments.native_session(device, self._counters, self._attribution)
-                waits = self._schedule is not None and self._schedule(0) is Action.NONE
-                try:
-                    self._session.start(armed=waits)
-                except BaseException:
-                    self._session = None
-                    raise
-                self._opened = opened.pop_all()
-            self._device = device
-            if self._arguments.keep == "spill":
-                from cuptiprof.spill import Spill
-
-                self._spill = Spill(self._session, self._spill_dir)
-            self._start_ns = self._step_start = _core.now_ns()
-            self._clock_pairs = [clock_pair()]
+            self._step = self._cycle = 0
+            self._device = device = open_device(self._device_spec, speed=self._speed)
+            self._opened = contextlib.ExitStack()
             try:
+                self._opened.enter_context(device.open())
+                self._counters = self._plan_counters(device)
+                self._session = session = self._arguments.native_session(device, self._counters, self._attribution)
+                self._clock_pairs = [clock_pair()]
+                self._start_ns = _core.now_ns()
+                if self._arguments.keep == "spill":
+                    from cuptiprof.spill import Spill
+
+                    self._spill = Spill(session, self._spill_dir, {"metadata": run_metadata(self._run())})
+                session.start(armed=self._schedule is not None and self._schedule(0) is Action.NONE)
+                if self._spill is not None:
+                    self._spill.start()
+                self._start_ns = self._step_start = _core.now_ns()
+                self._clock_pairs = [clock_pair()]
+                self._on_device = True
                 device.started()
             except BaseException:
-                self.stop()
+                self._abandon()
                 raise
             return self
+
+    def _abandon(self) -> None:
+        """The start failed: nothing stays on."""
+        try:
+            self._leave_device()
+            if self._session is not None and self._session.state != "idle":
+                self._session.stop()
+            if self._spill is not None:
+                self._spill.end()
+        finally:
+            self._session = self._spill = None
+            self._opened.close()
+            self._control.end()
+
+    def _leave_device(self) -> None:
+        if self._on_device and self._device is not None:
+            self._on_device = False
+            self._device.stopping()
 
     def stop(self) -> Result:
         """End, wait for what the GPU still has to do, and return the result.
 
+        Interrupted (Ctrl-C), it can be called again, or ``result()``: nothing is lost.
+
         Raises:
-            SessionError: not started.
+            SessionError: not started, or called in the middle of another call (from a signal handler).
         """
-        with self._lock:
-            session = self._running("stop()")
-            assert self._device is not None
-            self._device.stopping()
-            self._end_step()
-            try:
-                store = session.stop()
-            finally:
-                self._opened.close()
-            stop_ns = _core.now_ns()
+        with self._control.call("stop()"):
+            if not self._is_unfinished():
+                session = self._running("stop()")
+                self._leave_device()
+                self._pending = _Pending(self._cycle + 1, [*self._steps, *self._last_step()])
+                session.stop()
             action = self._schedule(self._step) if self._schedule is not None else None
-            if action is None or action in (Action.RECORD, Action.RECORD_AND_SAVE) or self._result is None:
-                self._result = self._make_result(store, stop_ns)
-                if self._on_ready is not None and action is not Action.NONE and action is not Action.WARMUP:
-                    self._on_ready(self)
+            if self._result is not None and action in (Action.NONE, Action.WARMUP):
+                self._drop_rest()
+            else:
+                self._finish()
+                self._tell_user(unless=(Action.NONE, Action.WARMUP), action=action)
+            assert self._result is not None
             return self._result
+
+    def _is_unfinished(self) -> bool:
+        """A cycle ended and its result is not made: an interruption came between."""
+        return self._pending is not None and self._session is not None and self._session.taken() is not None
+
+    def _finish(self) -> None:
+        """The result of what the native session handed over. What it changes, it changes in an order that can be repeated."""
+        pending = self._pending
+        assert pending is not None
+        if pending.stop_ns == 0:
+            pending.stop_ns = _core.now_ns()
+            self._clock_pairs.append(clock_pair())
+        if pending.made is None:
+            run = {**self._run(), "stop_time_ns": pending.stop_ns}
+            steps = pending.steps if self._schedule is not None or self._step else []
+            pending.made = assemble(
+                self._session, self._session.taken(), run, steps, self._arguments.filter, self._counters, self._spill
+            )
+        self._result, warned = pending.made
+        if self._counters is not None:
+            self._counters.kept()
+        self._drop_rest()
+        for warning in warned:
+            warn_caller(warning)
+
+    def _drop_rest(self) -> None:
+        """Go on to the next cycle; after the last one, let go of what only a session needs."""
+        pending = self._pending
+        assert pending is not None
+        if self._spill is not None:
+            self._spill.next_cycle(pending.cycle)
+        self._cycle = pending.cycle
+        self._steps = []
+        if self._session.state == "stopped":
+            if self._spill is not None:
+                self._spill.end()
+            self._opened.close()
+            self._control.end()
+        self._pending = None
+        self._session.forget_taken()
+
+    def _tell_user(self, *, unless: tuple[Action, ...] = (), action: Action | None = None) -> None:
+        if self._on_ready is not None and action not in unless:
+            with self._control.for_user():
+                self._on_ready(self)
 
     def detach(self, *, finalize: bool = False) -> Result:
         """``stop()``, unless stopped already; ``finalize=True`` then takes CUPTI itself out of the process.
@@ -222,15 +300,13 @@ class profile:
             SessionError: not started, or finalize while another session runs. CuptiError: another tool holds CUPTI, or
             ``cuptiFinalize`` failed; the session is stopped and CUPTI is still there.
         """
-        with self._lock:
-            if self._session is None:
-                raise SessionError(
-                    "detach() without start()", hint="call start(), or use `with cuptiprof.profile(...):`"
-                )
-            result = self.stop() if self._session.state != "stopped" else self.result()
-            if finalize:
+        if self._session is None:
+            raise SessionError("detach() without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
+        result = self.stop() if self._session.state != "stopped" else self.result()
+        if finalize:
+            with self._control.call("detach()"):
                 self._session.finalize()
-            return result
+        return result
 
     def pause(self) -> None:
         """Stop collecting; ``resume()`` goes on. What was launched before is kept.
@@ -238,7 +314,7 @@ class profile:
         Raises:
             SessionError: not running.
         """
-        with self._lock:
+        with self._control.call("pause()"):
             self._running("pause()").pause()
 
     def resume(self) -> None:
@@ -247,7 +323,7 @@ class profile:
         Raises:
             SessionError: not paused.
         """
-        with self._lock:
+        with self._control.call("resume()"):
             self._running("resume()").resume()
 
     def step(self) -> None:
@@ -256,9 +332,12 @@ class profile:
         Raises:
             SessionError: not started.
         """
-        with self._lock:
+        with self._control.call("step()"):
             session = self._running("step()")
-            self._end_step()
+            if self._is_unfinished():
+                self._finish()
+            self._steps += self._last_step()
+            self._step_start = _core.now_ns()
             if self._counters is not None:
                 session.step_counters()
             if self._schedule is None:
@@ -270,13 +349,17 @@ class profile:
             recording = (Action.RECORD, Action.RECORD_AND_SAVE)
             if was is Action.RECORD_AND_SAVE:
                 session.pause()
-                self._result = self._make_result(session.take(), _core.now_ns())
-                self._steps = []
-                if self._on_ready is not None:
-                    self._on_ready(self)
+                self._pending = _Pending(self._cycle + 1, self._steps)
+                session.take()
+                self._finish()
+                self._tell_user()
+                if session.state == "stopped":
+                    return
             elif was is Action.WARMUP and will in recording:
                 session.pause()
                 session.discard()
+                if self._spill is not None:
+                    self._spill.discard()
             if session.state == "running" and will is Action.NONE:
                 session.pause()
             elif session.state != "running" and will is not Action.NONE:
@@ -312,6 +395,10 @@ class profile:
         Raises:
             SessionError: nothing is finished yet.
         """
+        if self._is_unfinished():
+            with self._control.call("result()"):
+                if self._is_unfinished():
+                    self._finish()
         if self._result is None:
             raise SessionError("there is no result yet", hint="call stop(), or leave the with block, first")
         return self._result
@@ -336,43 +423,41 @@ class profile:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._session is not None and self._session.state != "stopped":
+        if self._control.is_inherited:
+            return  # a forked child leaves the block; the session is its parent's
+        if self._session is None or self._session.state == "stopped":
+            return
+        try:
             self.stop()
+        except BaseException:  # Ctrl-C before the session was stopped: it must not go on without anybody to stop it
+            if self._session.state != "stopped":
+                self.stop()
+            raise
 
     def __call__(self, function: F) -> F:
-        """As a decorator: each call of `function` is one session."""
-
-        @functools.wraps(function)
-        def profiled(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return profiled  # type: ignore[return-value]
+        """As a decorator: each call of `function`, which may be async, is one session."""
+        return decorated(function, lambda: self, "a session")
 
     def _running(self, call: str) -> Any:
         if self._session is None or self._session.state in ("idle", "stopped"):
             raise SessionError(f"{call} without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
         return self._session
 
-    def _end_step(self) -> None:
+    def _last_step(self) -> list[Step]:
+        """The step that ends now; none where steps are not counted and nothing runs."""
         if self._schedule is None and self._step == 0 and not self._steps and self._session.state != "running":
-            return
-        now = _core.now_ns()
-        self._steps.append(Step(self._step, self._step_start, now, threading.get_native_id()))
-        self._step_start = now
+            return []
+        return [Step(self._step, self._step_start, _core.now_ns(), threading.get_native_id())]
 
-    def _make_result(self, store: Any, stop_ns: int) -> Result:
+    def _run(self) -> dict[str, Any]:
+        """Metadata that only the session knows."""
         assert self._device is not None
-        self._clock_pairs.append(clock_pair())
-        run = {
+        return {
             **self._device.metadata(),
             "start_time_ns": self._start_ns,
-            "stop_time_ns": stop_ns,
             "clock_pairs": [list(p) for p in self._clock_pairs],
             "arguments": dict(self._arguments.recorded),
         }
-        steps = self._steps if self._schedule is not None or self._step else []
-        return assemble(self._session, store, run, steps, self._arguments.filter, self._counters, self._spill)
 
     def _plan_counters(self, device: Device) -> LiveCounters | None:
         if not self._counter_request:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
 from cuptiprof.activities import kinds_of
+from cuptiprof.callers import who_started
 from cuptiprof.devices import Device
 from cuptiprof.errors import BudgetError
 from cuptiprof.units import parse_bytes
@@ -53,7 +51,7 @@ class Arguments:
             buffer_count=self.buffer_count,
             latency_timestamps=self.latency_timestamps,
             profiler_calls=not self.profile_from_start,
-            label=_caller(),
+            label=who_started(),
             filter=self.filter.native if self.filter is not None and not whole_run else None,
             counters=counters.plan.options(self.filter) if counters is not None else None,
             attribution=attribution,
@@ -124,12 +122,3 @@ def _make_filter(
     if isinstance(kernels, KernelFilter):
         return kernels
     return KernelFilter(kernels, regions=regions, skip=skip, count=count)
-
-
-def _caller() -> str:
-    """Who started the session: the innermost frame outside of this package."""
-    here = os.path.dirname(__file__)
-    for frame in reversed(traceback.extract_stack(limit=16)):
-        if not frame.filename.startswith(here):
-            return f"started at {os.path.basename(frame.filename)}:{frame.lineno} by thread {threading.current_thread().name}"
-    return f"started by thread {threading.current_thread().name}"

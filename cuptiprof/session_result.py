@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +38,20 @@ def clock_pair() -> list[int]:
     return [_core.now_ns(), _core.unix_ns()]
 
 
+def run_metadata(run: dict[str, Any]) -> dict[str, Any]:
+    """What every run says of itself, whether it is finished or spilled by a process that was killed."""
+    rank = os.environ.get("RANK", "")
+    return {
+        "format": 1,
+        "cuptiprof_version": __version__,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "rank": int(rank) if re.fullmatch("[0-9]{1,9}", rank) else 0,
+        "argv": list(sys.argv),
+        **run,
+    }
+
+
 def assemble(
     session: _core.Session,
     store: _core.Store,
@@ -46,31 +60,22 @@ def assemble(
     kernel_filter: KernelFilter | None,
     counters: LiveCounters | None,
     spill: Spill | None,
-) -> Result:
-    """The result of one cycle.
+) -> tuple[Result, list[Warning]]:
+    """The result of one cycle, and what the user is to be warned of. Changes nothing, so that it can be done again.
 
     Args:
         run: metadata that only the session knows (device, times, arguments).
         kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
     """
-    parts = spill.finish() if spill is not None else []
+    warned: list[Warning] = []
+    parts = spill.read() if spill is not None else []
     parts = [*parts, from_native(store.tables(), store.strings())]
     tables = merge(parts) if len(parts) > 1 else parts[0]
     _add_steps(tables, steps)
-    rank = os.environ.get("RANK", "0")
-    metadata = {
-        "format": 1,
-        "cuptiprof_version": __version__,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "rank": int(rank) if rank.isdigit() else 0,
-        "argv": list(sys.argv),
-        "launches": dict(session.counts()),
-        **run,
-    }
+    metadata = run_metadata({"launches": dict(session.counts()), **run})
     losses = dict(session.losses())
     if counters is not None:
-        losses |= counters.add_to(session, tables, metadata)
+        losses |= counters.add_to(session, tables, metadata, warned)
     if spill is not None and spill.error is not None:
         losses["spill_dropped"] += spill.lost_rows
         _note(metadata, f"spilling failed: {spill.error}")
@@ -78,13 +83,12 @@ def assemble(
         _note(metadata, text)
     result = Result(tables, metadata, losses)
     if kernel_filter is None:
-        return result
+        return result, warned
     if kernel_filter.is_stateful:
         mask = _counted_mask(result, kernel_filter, counters)
         result = result.with_kernels(mask)
         result.losses._values["filter_rejected"] += int((~mask).sum())
-    _warn_if_empty(result, kernel_filter, store)
-    return result
+    return result, [*warned, *_empty_selection(result, kernel_filter, store)]
 
 
 def _note(metadata: dict[str, Any], text: str) -> None:
@@ -101,15 +105,15 @@ def _counted_mask(result: Result, kernel_filter: KernelFilter, counters: LiveCou
     return kernel_filter.mask(result.kernels)
 
 
-def _warn_if_empty(result: Result, kernel_filter: KernelFilter, store: _core.Store) -> None:
+def _empty_selection(result: Result, kernel_filter: KernelFilter, store: _core.Store) -> list[EmptySelectionWarning]:
     if len(result.kernels) or not result.losses["filter_rejected"]:
-        return
+        return []
     from cuptiprof.filters import nearest_names
 
     names = nearest_names(" ".join(kernel_filter.name_patterns), store.kernel_names())
     text = f"no kernel matched {kernel_filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
     _note(result.metadata, text)
-    warnings.warn(text, EmptySelectionWarning, stacklevel=5)
+    return [EmptySelectionWarning(text)]
 
 
 def _add_steps(tables: dict[str, Table], steps: Sequence[Step]) -> None:

@@ -2,119 +2,163 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import os
 import threading
+import time
 import weakref
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from cuptiprof.errors import ResultError
+from cuptiprof import _core
+from cuptiprof.at_exit import before_exit
+from cuptiprof.errors import SessionError
 from cuptiprof.result import from_native
-from cuptiprof.tables import Array, Strings, Table, need, schema
+from cuptiprof.spill_folder import SpillFolder
+from cuptiprof.tables import Table, need
+
+_PERIOD = 0.01  # s between looks for a full store
+_PROGRESS_PERIOD = 0.1
 
 
 class Spill:
-    """Takes full stores from the session on a thread of its own and writes one file per table and store."""
+    """Takes full stores from the session on a thread of its own and writes them to a folder, one folder a cycle.
 
-    def __init__(self, session: Any, folder: Any = None) -> None:
-        need("pyarrow", "arrow")
+    Args:
+        header: metadata of the run, for whoever opens the folder when this process could not finish.
+    """
+
+    def __init__(self, session: _core.Session, parent: Any, header: Mapping[str, Any]) -> None:
         self._session = session
-        try:
-            parent = Path(folder) if folder is not None else None
-            if parent is not None:
-                parent.mkdir(parents=True, exist_ok=True)
-            self.folder = Path(tempfile.mkdtemp(prefix="cuptiprof-spill-", dir=parent))
-        except OSError as e:
-            raise ResultError(f"cannot spill to {folder}: {e.strerror}", hint="choose another spill_dir=") from None
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._parent = os.path.abspath(parent) if parent is not None else None
+        self._header = header
+        self.folder: SpillFolder | None = SpillFolder(parent, header)
         self.error: Exception | None = None
         self.lost_rows = 0
-        self._segments = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="cuptiprof-spill", daemon=True)
-        self._thread.start()
+        self._lost_kernels = 0
+        self._cycle = 0
+        self._written_before = 0
+        self._before: dict[str, int] = {}
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._asked = self._answered = 0  # tickets of those who wait until all that was handed over is written
+        self._stop = False
+        self._next_progress = 0.0
+        self._wake = threading.Event()
+        # The thread holds no reference while it has nothing to do, so that a session that is dropped goes at once.
+        self._thread = threading.Thread(
+            target=_write_all, args=[weakref.ref(self), self._wake], name="cuptiprof-spill", daemon=True
+        )
 
-    def _loop(self) -> None:
-        while True:
-            stopping = self._stop.is_set()
-            store = self._session.next_segment(50)
-            if store is None:
-                if stopping:
-                    return
-                continue
+    @property
+    def segments(self) -> int:
+        """Stores written so far, of all cycles."""
+        return self._written_before + (self.folder.segments if self.folder is not None else 0)
+
+    def start(self) -> None:
+        """Begin to write; the session runs.
+
+        Raises:
+            SessionError: no thread can be had.
+        """
+        try:
+            self._thread.start()
+        except RuntimeError as e:
+            raise SessionError(f"cannot spill: {e}", hint="the limit on threads (ulimit -u) is reached") from None
+        before_exit(self)
+
+    def write_waiting(self) -> bool:
+        """What the thread does, again and again: writes the stores that are full. False: it shall end."""
+        asked = self._asked
+        while (store := self._session.next_segment(0)) is not None:
+            self._write(from_native(store.tables(), store.strings()))
+            if self._stop:
+                return False
+        if time.monotonic() >= self._next_progress:
+            self._note_progress()
+            self._next_progress = time.monotonic() + _PROGRESS_PERIOD
+        with self._changed:
+            self._answered = asked
+            self._changed.notify_all()
+        return not self._stop
+
+    def read(self) -> list[dict[str, Table]]:
+        """The tables of each store of this cycle, whose last was handed over before this call."""
+        with self._changed:
+            self._asked += 1
+            ticket = self._asked
+            self._wake.set()
+            while self._answered < ticket and self._thread.is_alive():
+                self._changed.wait(0.1)
+        self._write_rest()
+        return self.folder.read() if self.folder is not None else []
+
+    def next_cycle(self, cycle: int) -> None:
+        """The stores so far belong to a result, which keeps their folder; later ones go to a folder of their own."""
+        if cycle <= self._cycle:
+            return
+        self._cycle = cycle
+        self._written_before = self.segments
+        self._before = self._progress()
+        if self.folder is not None:
+            self.folder.finished()
+        self.folder = None
+
+    def discard(self) -> None:
+        """Throw away what was written in this cycle (a warm-up)."""
+        self.read()
+        self.next_cycle(self._cycle + 1)
+        self._cycle -= 1
+
+    def end(self) -> None:
+        """End the thread: the session stopped, or the interpreter is about to."""
+        self._stop = True
+        self._wake.set()
+        if self._thread.is_alive() and self._pid == os.getpid() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _write_rest(self) -> None:
+        if self._thread.is_alive():
+            return
+        while (store := self._session.next_segment(0)) is not None:  # the thread ended before the session did
             self._write(from_native(store.tables(), store.strings()))
 
     def _write(self, tables: Mapping[str, Table]) -> None:
         pa = need("pyarrow", "arrow")
-        folder = self.folder / f"{self._segments:06d}"
         try:
-            folder.mkdir()
-            for name, table in tables.items():
-                if len(table) == 0 and name != "launch_configs":
-                    continue
-                arrow = pa.table({c: pa.array(table.codes(c)) for c in table.column_names})
-                with (
-                    pa.OSFile(str(folder / f"{name}.arrow"), "wb") as f,
-                    pa.ipc.new_file(f, arrow.schema) as writer,
-                ):
-                    writer.write_table(arrow)
-            texts = pa.table({"text": pa.array(list(tables["kernels"].strings), pa.string())})
-            with (
-                pa.OSFile(str(folder / "strings.arrow"), "wb") as f,
-                pa.ipc.new_file(f, texts.schema) as writer,
-            ):
-                writer.write_table(texts)
-            self._segments += 1
-        except (OSError, pa.ArrowException) as e:
+            if self.folder is None:
+                self.folder = SpillFolder(self._parent, self._header)
+            self.folder.write(tables)
+        except Exception as e:
             # The disk is full or gone: the program goes on, the loss is counted and the first reason kept.
+            if not isinstance(e, (OSError, pa.ArrowException)):
+                e = SessionError(f"{type(e).__name__}: {e}")
             self.error = self.error or e
             self.lost_rows += sum(len(t) for n, t in tables.items() if n != "launch_configs")
-            shutil.rmtree(folder, ignore_errors=True)
+            self._lost_kernels += len(tables["kernels"])
 
-    def finish(self) -> list[dict[str, Table]]:
-        """Wait for the last store and return the tables of each segment; columns are read from disk when asked for."""
-        self._stop.set()
-        self._thread.join()
-        return [self._open(i) for i in range(self._segments)]
+    def _note_progress(self) -> None:
+        if self.folder is None:
+            return
+        now = self._progress()
+        try:
+            self.folder.note_progress({name: n - self._before.get(name, 0) for name, n in now.items()})
+        except OSError as e:
+            self.error = self.error or e
 
-    def _open(self, segment: int) -> dict[str, Table]:
-        pa = need("pyarrow", "arrow")
-        folder = self.folder / f"{segment:06d}"
-        with pa.memory_map(str(folder / "strings.arrow")) as f:
-            strings = Strings(pa.ipc.open_file(f).read_all().column("text").to_pylist())
-        out = {}
-        for name in schema():
-            file = folder / f"{name}.arrow"
-            out[name] = Table(name, _Mapped(file, self), strings) if file.is_file() else Table.empty(name, strings)
-        out["kernels"].configs = out["launch_configs"]
-        return out
+    def _progress(self) -> dict[str, int]:
+        """Kernel launches, those whose record has not to be among the rows, and losses, since the start."""
+        counts = self._session.counts()
+        losses = dict(self._session.losses())
+        losses["spill_dropped"] += self.lost_rows
+        accounted = self._lost_kernels + counts["kernels_lost_in_pool"] + losses["filter_rejected"]
+        return {"launches": counts["launches"], "accounted": accounted, **losses}
 
 
-class _Mapped(Mapping[str, Array]):
-    """Columns of one Arrow IPC file, mapped and not read until they are used. Keeps the spill folder alive."""
-
-    def __init__(self, file: Path, owner: Spill) -> None:
-        self._file = file
-        self._owner = owner
-        self._table: Any = None
-
-    def _arrow(self) -> Any:
-        if self._table is None:
-            pa = need("pyarrow", "arrow")
-            self._table = pa.ipc.open_file(pa.memory_map(str(self._file))).read_all()
-        return self._table
-
-    def __getitem__(self, column: str) -> Array:
-        chunks = self._arrow().column(column).chunks
-        arrays = [c.to_numpy(zero_copy_only=False) for c in chunks]
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrow().column_names)
-
-    def __len__(self) -> int:
-        return len(self._arrow().column_names)
+def _write_all(reference: weakref.ref[Spill], wake: threading.Event) -> None:
+    while True:
+        wake.wait(_PERIOD)
+        wake.clear()
+        spill = reference()
+        if spill is None or not spill.write_waiting():
+            return
+        del spill

@@ -57,7 +57,7 @@ py::array_t<T> array_of(const std::vector<T>& values) {
 }
 
 py::object take_rows(Session& session) {
-  std::optional<CounterRows::Taken> taken;
+  const CounterRows::Taken* taken = nullptr;
   {
     py::gil_scoped_release nogil;
     taken = session.take_counters();
@@ -121,9 +121,8 @@ void define_counters(py::class_<Session>& session) {
       .def("abandon_passes", &Session::abandon_passes, nogil,
            "The repeated work raised: what was measured of it is forgotten, and counted.")
       .def("take_counters", &take_rows,
-           "{column: array} of what was measured since the last call, with `values`, and where each row's "
-           "begin in "
-           "`offsets`; None without counters")
+           "{column: array} of what was measured since forget_taken(), with `values`, and where each row's "
+           "begin in `offsets`; None without counters")
       .def("counter_counts", &counts_of, "What was selected, and what of it was not measured, by reason.")
       .def(
           "counter_text",

@@ -77,10 +77,13 @@ bool look_up(Region* self) {
     return true;
   }
   if (PyErr_Occurred()) return false;
-  Py_ssize_t length = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(self->name, &length);
-  if (!text) return false;
-  self->name_id = region_name_id({text, static_cast<size_t>(length)});
+  // Lone surrogates (a file name that is not UTF-8) are a name like any other: entering a region raises
+  // nothing that it would not raise while nobody profiles.
+  PyObject* bytes = PyUnicode_AsEncodedString(self->name, "utf-8", "surrogatepass");
+  if (!bytes) return false;
+  self->name_id =
+      region_name_id({PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))});
+  Py_DECREF(bytes);
   if (PyDict_GET_SIZE(g_ids) >= static_cast<Py_ssize_t>(kMaxRegionNames)) return true;
   PyObject* id = PyLong_FromUnsignedLong(self->name_id);
   const bool ok = id && PyDict_SetItem(g_ids, self->name, id) == 0;
@@ -88,11 +91,20 @@ bool look_up(Region* self) {
   return ok;
 }
 
+// Numbers too large for a double, or that raise when asked for their value, are unknown; Ctrl-C passes.
 double number_or_nan(PyObject* dict, const char* key) {
   PyObject* value = PyDict_GetItemString(dict, key);
   if (!value) return std::nan("");
   const double d = PyFloat_AsDouble(value);
-  return d;
+  if (!PyErr_Occurred()) return d;
+  if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+  return std::nan("");
+}
+
+// Refused where the region is made, profiling or not: text as a number of operations or bytes.
+bool is_count(PyObject* key) {
+  return PyUnicode_CompareWithASCIIString(key, "flops") == 0 ||
+         PyUnicode_CompareWithASCIIString(key, "bytes") == 0;
 }
 
 // Null with an exception set on failure.
@@ -203,9 +215,12 @@ PyObject* region_vectorcall(PyObject* type, PyObject* const* args, size_t nargsf
       }
       nvtx = truth != 0;
     } else if (value != Py_None) {
-      const bool scalar = PyUnicode_Check(value) || PyBool_Check(value) || PyNumber_Check(value);
+      const bool scalar =
+          PyNumber_Check(value) || (PyUnicode_Check(value) && !is_count(key)) || PyBool_Check(value);
       if (!scalar) {
-        PyErr_Format(PyExc_TypeError, "region metadata must be scalars (str, number or bool): %U is %.200s",
+        PyErr_Format(PyExc_TypeError,
+                     is_count(key) ? "region: %U must be a number, not %.200s"
+                                   : "region metadata must be scalars (str, number or bool): %U is %.200s",
                      key, Py_TYPE(value)->tp_name);
         Py_XDECREF(metadata);
         return nullptr;

@@ -136,6 +136,8 @@ void register_session(py::module_& m) {
       .def("take", &Session::take, nogil)
       .def("discard", &Session::discard, nogil)
       .def("stop", &Session::stop, nogil)
+      .def("taken", &Session::taken, "What the last take() or stop() handed over; None: nothing, or forgotten.")
+      .def("forget_taken", &Session::forget_taken)
       .def("finalize", &Session::finalize, nogil)
       .def("next_segment", &Session::next_segment, py::arg("timeout_ms"), nogil)
       .def_property_readonly("state", &Session::state)
@@ -152,6 +154,8 @@ void register_session(py::module_& m) {
       });
 
   m.def("now_ns", &now_ns, "The run clock, ns.");
+  m.def("inherited_session", &Session::inherited,
+        "In a process forked while a session ran: what started that session; else empty.");
   m.def("unix_ns", &unix_ns, "CLOCK_REALTIME, ns since 1970.");
   m.def("set_thread_id", &set_thread_id, py::arg("tid"),
         "Thread ID under which the calling thread appears in results; 0: its own.");

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -48,14 +47,24 @@ class LiveCounters:
         chip = _core.chip_name(device.library, 0)
         self.plan: CounterPlan = make_plan(request, device.library, chip, stepped=stepped)
         self.simulated = device.simulated
-        self.counts: dict[str, Any] = {}
+        self.counts: dict[str, Any] = {}  # up to the last result
+        self._counts_now: dict[str, Any] = {}
         if explain:
             print(self.plan.explain(), file=sys.stderr)
 
-    def add_to(self, session: _core.Session, tables: dict[str, Table], metadata: dict[str, Any]) -> dict[str, int]:
+    def kept(self) -> None:
+        """The result is finished: the next one begins here."""
+        self.counts = self._counts_now
+
+    def add_to(
+        self, session: _core.Session, tables: dict[str, Table], metadata: dict[str, Any], warned: list[Warning]
+    ) -> dict[str, int]:
         """Put what was measured since the last result into its tables and metadata; returns the losses.
 
-        Warns with :class:`CounterWarning` when CUPTI refused, or nothing was selected.
+        May be done again, until ``kept()``.
+
+        Args:
+            warned: gets a :class:`CounterWarning` when CUPTI refused, or nothing was selected.
         """
         rows = session.take_counters()
         assert rows is not None
@@ -68,7 +77,7 @@ class LiveCounters:
         total = session.counter_counts()
         counts = {k: total[k] - self.counts.get(k, 0) for k in EVENTS}
         selected = total["selected"] - self.counts.get("selected", 0)
-        self.counts = dict(total)
+        self._counts_now = dict(total)
         notes = self._notes(total, tables)
         metadata["counters"] = {
             **self.plan.metadata(),
@@ -77,7 +86,7 @@ class LiveCounters:
             "names_judged": total["names_judged"],
             "notes": notes,
         }
-        self._warn(total, selected, len(rows["start"]), metadata["counters"])
+        warned += self._warnings(total, selected, len(rows["start"]), metadata["counters"])
         return {
             "uncounted": sum(v for k, v in counts.items() if k not in _NOT_UNCOUNTED),
             "sample_overflows": counts["overflows"],
@@ -113,7 +122,9 @@ class LiveCounters:
             notes.append(f"{total['nested']} regions inside a measured one were not measured (region_levels=)")
         return notes
 
-    def _warn(self, total: dict[str, Any], selected: int, measured: int, metadata: dict[str, Any]) -> None:
+    def _warnings(
+        self, total: dict[str, Any], selected: int, measured: int, metadata: dict[str, Any]
+    ) -> list[CounterWarning]:
         if total["error"]:
             name, what, hint = _core.error_text(total["error"])
             text = f"{total['error_call']} returned {name}: {what or 'counters could not be read'}. {hint}".strip()
@@ -124,9 +135,9 @@ class LiveCounters:
         elif measured == 0 and self.plan.strategy == "sample":
             text = "no sample came: the run was shorter than a few sampling intervals"
         else:
-            return
+            return []
         metadata["notes"].append(text)
-        warnings.warn(text, CounterWarning, stacklevel=6)
+        return [CounterWarning(text)]
 
 
 def _with_configs(tables: dict[str, Table]) -> Table:

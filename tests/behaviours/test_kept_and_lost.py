@@ -70,7 +70,7 @@ def test_spill_keeps_everything(gpu: Gpu, tmp_path: Path) -> None:
         for i in range(40):
             launch_at_decoder_pace(gpu, prof, f"kernel_{i % 3}", 10_000, grid=(i + 1, 1, 1))
     r = prof.result()
-    assert prof._spill is not None and prof._spill._segments > 1
+    assert prof._spill is not None and prof._spill.segments > 1
     assert r.losses["spill_dropped"] == 0
     assert len(r.kernels) == len(set(r.kernels["correlation_id"])) == 400_000
     assert set(r.kernels["name"]) == {"kernel_0", "kernel_1", "kernel_2"}
