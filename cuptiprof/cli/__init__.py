@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from cuptiprof.cli import bench, demo, doctor, export, metrics, report, run, verify
+from cuptiprof.cli.output import tolerate
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.version import __version__
 
@@ -50,11 +51,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cuptiprof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name, module in COMMANDS.items():
-        doc = (module.__doc__ or "").strip()
         sub = commands.add_parser(
             name,
-            help=doc.splitlines()[0].rstrip("."),
-            description=doc.splitlines()[0],
+            help=module.SUMMARY.rstrip("."),
+            description=module.SUMMARY,
             epilog=module.EXAMPLES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
@@ -65,10 +65,17 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command; returns the exit status.
+
+    Args:
+        argv: None: those of the process, which is ours then: a script that is run finds it as it would without us.
+    """
     arguments, unknown = make_parser().parse_known_args(argv)
     if unknown:
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    arguments.own_process = argv is None
+    if arguments.command != "run":  # whose script has standard output as it finds it
+        tolerate(sys.stdout)
     try:
         return int(arguments.function(arguments))
     except CuptiprofError as e:

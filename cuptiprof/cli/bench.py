@@ -36,6 +36,7 @@ from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, ResultErro
 from cuptiprof.report.names import printable
 from cuptiprof.report.units import UNITS
 
+SUMMARY = "Run the benchmarks of a Python file over their parameters, or show and compare stored results."
 EXAMPLES = """examples:
   cuptiprof bench bench_attention.py
   cuptiprof bench bench_attention.py::forward --filter 'n>=1024,dtype=bfloat16' --metrics achieved_occupancy,dram_throughput

@@ -11,6 +11,7 @@ from importlib.resources import as_file, files
 import cuptiprof
 from cuptiprof.cli.output import add_format_arguments, print_reports
 
+SUMMARY = "Play a recorded training run on the simulated GPU and show whose kernels they are."
 EXAMPLES = (
     "examples:\n  cuptiprof demo\n  cuptiprof demo --view gpu-trace --limit 20\n  cuptiprof demo -o demo.cuptiprof"
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 
+SUMMARY = "Say what works here, what does not, why, and what to do."
 EXAMPLES = "examples:\n  cuptiprof doctor\n  cuptiprof doctor --json\n  cuptiprof doctor --device sim"
 
 

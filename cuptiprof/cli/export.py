@@ -8,6 +8,7 @@ from cuptiprof.cli.output import progress_bar
 from cuptiprof.export import FORMATS
 from cuptiprof.runs import open_run
 
+SUMMARY = "Convert a saved run or a torch.profiler trace to another tool's format."
 EXAMPLES = "examples:\n  cuptiprof export run.cuptiprof -o trace.json.gz"
 
 

@@ -20,6 +20,7 @@ from cuptiprof.planning import planning_library
 from cuptiprof.report.model import Report, View
 from cuptiprof.report.render import FORMATS
 
+SUMMARY = "List metrics and events: what they mean, how they are computed, what they cost on which chip."
 EXAMPLES = (
     "examples:\n  cuptiprof metrics --search dram\n  cuptiprof metrics ipc dram_read_throughput --chip GH100 --passes\n"
     "  cuptiprof metrics memory --chip GB202 --passes\n  cuptiprof metrics --section SpeedOfLight --chip GH100\n"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, TextIO
 
 from cuptiprof.errors import ResultError
 from cuptiprof.report import VIEWS, Report
@@ -70,15 +72,43 @@ def print_reports(reports: list[Report], arguments: argparse.Namespace, *, defau
     texts = [render(r, form) for r in reports]
     joined = "\n".join(texts)
     if stream is not None:
-        stream.write(joined)
-        stream.flush()
+        write(stream, joined)
         return
+    if target in ("%1", "%2"):
+        raise ResultError("cannot print: there is no standard output", hint="--log-file FILE writes to a file")
     path = expand(target)
     try:
-        with open(path, "w") as f:
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as f:
             f.write(joined)
     except OSError as e:
         raise ResultError(f"cannot write {path}: {e.strerror}") from None
+
+
+def write(stream: TextIO, text: str) -> None:
+    """What the encoding of the stream (an ASCII locale) cannot say is written as \\escapes.
+
+    Raises:
+        ResultError: it is closed.
+    """
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    except ValueError as e:
+        raise ResultError(f"cannot print: {e}", hint="--log-file FILE writes to a file") from None
+    stream.flush()
+
+
+def usable(stream: Any) -> bool:
+    """There is one, and it is open."""
+    return stream is not None and not getattr(stream, "closed", False)
+
+
+def tolerate(stream: Any) -> None:
+    """From now on a stream writes what its encoding cannot say as \\escapes."""
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def has_rich() -> bool:
@@ -93,7 +123,7 @@ def has_rich() -> bool:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress | None]:
     """A progress callback that draws a bar on a terminal; None where there is none."""
-    if not sys.stderr.isatty() or not has_rich():
+    if not usable(sys.stderr) or not sys.stderr.isatty() or not has_rich():
         yield None
         return
     from rich.console import Console

@@ -7,6 +7,7 @@ import argparse
 from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar
 from cuptiprof.runs import open_run
 
+SUMMARY = "Print reports of a saved run or a torch.profiler trace."
 EXAMPLES = (
     "examples:\n  cuptiprof report run.cuptiprof\n  cuptiprof report trace.json.gz --view regions\n"
     "  cuptiprof report run.cuptiprof --view summary --format json"

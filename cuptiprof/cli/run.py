@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import argparse
 import os
-import runpy
-import signal
 import sys
 import threading
-import traceback
 import warnings
-from types import FrameType
 from typing import Any
 
 import cuptiprof
 from cuptiprof.activities import KINDS
 from cuptiprof.cli import application_replay
 from cuptiprof.cli.counters import add_counter_arguments, counter_options, counter_views, take_short_option
-from cuptiprof.cli.output import add_format_arguments, expand, print_reports, progress_bar
+from cuptiprof.cli.output import add_format_arguments, expand, print_reports, progress_bar, usable
+from cuptiprof.cli.script import finishing, run_script
 from cuptiprof.errors import CuptiprofError, FilterError, ResultError
 from cuptiprof.result import Result
 from cuptiprof.session_arguments import KEEP
 from cuptiprof.session_result import EmptySelectionWarning
 
+SUMMARY = "Profile an unmodified Python script."
 EXAMPLES = """examples:
   cuptiprof run train.py --epochs 1
   cuptiprof run --device sim -m mypackage.train
@@ -37,10 +35,6 @@ EXAMPLES = """examples:
   cuptiprof run --metrics ipc,achieved_occupancy --kernels "::gemm:1" train.py
   cuptiprof run --set basic --replay-mode application --explain train.py
 """
-
-
-class _Terminated(BaseException):
-    """SIGTERM arrived."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +85,10 @@ def main(arguments: argparse.Namespace) -> int:
     arguments = take_short_option(arguments)
     if not arguments.module and not os.path.exists(arguments.script):
         raise CuptiprofError(f"no such script: {arguments.script}", hint="for a module use: cuptiprof run -m MODULE")
-    output = expand(arguments.output) if arguments.output else None
+    # The script may change its folder.
+    output = os.path.abspath(expand(arguments.output)) if arguments.output else None
+    if arguments.log_file not in (None, "%1", "%2"):
+        arguments.log_file = os.path.abspath(expand(arguments.log_file)).replace("%", "%%")
     if (
         output
         and not output.endswith((".json", ".json.gz"))
@@ -121,19 +118,17 @@ def main(arguments: argparse.Namespace) -> int:
         timer = threading.Timer(arguments.timeout, _pause, [prof])
         timer.daemon = True
         timer.start()
-    status, died_of = _run_script(arguments)
+    ended = run_script(arguments)
+    if ended.forked:
+        return ended.leave()
     if timer is not None:
         timer.cancel()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptySelectionWarning)  # the report's header says it
-        result = prof.stop()
-    status = _report_or_fail(result, arguments, output, status)
-    if died_of is not None:
-        # The shell shall see what would have been without us.
-        sys.stdout.flush()
-        signal.signal(died_of, signal.SIG_DFL)
-        os.kill(os.getpid(), died_of)
-    return status
+    with finishing(ended):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EmptySelectionWarning)  # the report's header says it
+            result = prof.stop()
+        ended.status = _report_or_fail(result, arguments, output, ended.status)
+    return ended.leave()
 
 
 def _pause(prof: cuptiprof.profile) -> None:
@@ -173,59 +168,13 @@ def _filter(arguments: argparse.Namespace) -> Any:
     return None
 
 
-def _run_script(arguments: argparse.Namespace) -> tuple[int, int | None]:
-    """Run it as ``python script.py`` would; returns its exit status and the signal it died of."""
-
-    def terminated(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
-
-    previous = signal.signal(signal.SIGTERM, terminated)
-    argv, path = sys.argv, list(sys.path)
-    sys.argv = [arguments.script, *arguments.args]
-    try:
-        if arguments.module:
-            sys.path.insert(0, os.getcwd())
-            runpy.run_module(arguments.script, run_name="__main__", alter_sys=True)
-        else:
-            sys.path.insert(0, os.path.dirname(os.path.abspath(arguments.script)))
-            runpy.run_path(arguments.script, run_name="__main__")
-        for thread in threading.enumerate():  # the interpreter would wait for these too
-            if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
-        return 0, None
-    except SystemExit as e:
-        if e.code is None or isinstance(e.code, int):
-            return e.code or 0, None
-        print(e.code, file=sys.stderr)
-        return 1, None
-    except KeyboardInterrupt as e:
-        _show(e)
-        return 130, signal.SIGINT
-    except _Terminated:
-        return 143, signal.SIGTERM
-    except BaseException as e:
-        _show(e)
-        return 1, None
-    finally:
-        sys.stdout.flush()
-        sys.argv, sys.path[:] = argv, path
-        signal.signal(signal.SIGTERM, previous)
-
-
-def _show(error: BaseException) -> None:
-    """The traceback from the script's own frames on, as python prints it."""
-    tb = error.__traceback__
-    while tb is not None and ("runpy" in tb.tb_frame.f_code.co_filename or tb.tb_frame.f_code.co_filename == __file__):
-        tb = tb.tb_next
-    traceback.print_exception(type(error), error, tb)
-
-
 def _report_or_fail(result: Result, arguments: argparse.Namespace, output: str | None, status: int) -> int:
     """Save and print; the exit status, which a failure here makes 1 unless the script failed by itself."""
     try:
         _report(result, arguments, output)
     except CuptiprofError as e:
-        print(f"cuptiprof: {e}", file=sys.stderr)
+        if usable(sys.stderr):
+            print(f"cuptiprof: {e}", file=sys.stderr)
         return status or 1
     return status
 
@@ -237,7 +186,7 @@ def _report(result: Result, arguments: argparse.Namespace, output: str | None) -
                 result.export(output, progress=progress)
             else:
                 result.save(output, overwrite=arguments.force_overwrite, progress=progress)
-    if arguments.quiet:
+    if arguments.quiet or (arguments.log_file is None and not usable(sys.stderr)):
         return
     views = (
         arguments.view or counter_views(arguments) or (["regions", "summary"] if len(result.regions) else ["summary"])

@@ -12,6 +12,7 @@ from cuptiprof.cli.output import has_rich
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.report.render import FORMATS, render
 
+SUMMARY = "Run kernels whose counters are known and check what is measured."
 EXAMPLES = (
     "examples:\n  cuptiprof verify\n  cuptiprof verify --list\n  cuptiprof verify --probe fma-f32 --format json\n"
     "  cuptiprof verify --device sim"
