@@ -45,7 +45,8 @@ void take_place(const std::string& label) {
   const std::lock_guard lock(g_mutex);
   if (!g_inherited.empty())
     throw Error(ErrorKind::kSession,
-                "this process was forked from one whose cuptiprof session was running: " + g_inherited, kUseSpawn);
+                "this process was forked from one whose cuptiprof session was running: " + g_inherited,
+                kUseSpawn);
   if (!g_holder.empty())
     throw Error(ErrorKind::kSession, "another cuptiprof session is running: " + g_holder,
                 "stop it first; one process can have one session at a time");

@@ -81,8 +81,7 @@ bool look_up(Region* self) {
   // nothing that it would not raise while nobody profiles.
   PyObject* bytes = PyUnicode_AsEncodedString(self->name, "utf-8", "surrogatepass");
   if (!bytes) return false;
-  self->name_id =
-      region_name_id({PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))});
+  self->name_id = region_name_id({PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))});
   Py_DECREF(bytes);
   if (PyDict_GET_SIZE(g_ids) >= static_cast<Py_ssize_t>(kMaxRegionNames)) return true;
   PyObject* id = PyLong_FromUnsignedLong(self->name_id);

@@ -136,7 +136,8 @@ void register_session(py::module_& m) {
       .def("take", &Session::take, nogil)
       .def("discard", &Session::discard, nogil)
       .def("stop", &Session::stop, nogil)
-      .def("taken", &Session::taken, "What the last take() or stop() handed over; None: nothing, or forgotten.")
+      .def("taken", &Session::taken,
+           "What the last take() or stop() handed over; None: nothing, or forgotten.")
       .def("forget_taken", &Session::forget_taken)
       .def("finalize", &Session::finalize, nogil)
       .def("next_segment", &Session::next_segment, py::arg("timeout_ms"), nogil)
