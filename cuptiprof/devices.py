@@ -165,6 +165,8 @@ def open_device(spec: str | Device | None, *, speed: float = 0.0, virtual_clock:
     """
     if isinstance(spec, Device):
         return spec
+    if spec is not None and not isinstance(spec, str):
+        raise DeviceError(f"unknown device {spec!r}", hint='one of: "cuda", "sim", "sim:A100", "replay:trace.json.gz"')
     chosen = spec or os.environ.get("CUPTIPROF_DEVICE") or "cuda"
     kind, _, rest = chosen.partition(":")
     if kind == "cuda" and not rest:

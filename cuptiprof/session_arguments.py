@@ -11,6 +11,7 @@ from cuptiprof.activities import kinds_of
 from cuptiprof.callers import who_started
 from cuptiprof.devices import Device
 from cuptiprof.errors import BudgetError
+from cuptiprof.memory_limit import memory_limit
 from cuptiprof.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -96,6 +97,15 @@ def check_arguments(
         buffer_bytes = parse_bytes(buffer_size, "buffer_size") if buffer_size is not None else 0
     except ValueError as e:
         raise BudgetError(str(e)) from None
+    if budget_bytes > memory_limit():
+        raise BudgetError(
+            f"budget={budget!r} is more than the {memory_limit() / 1e9:.3g} GB of memory that there are",
+            hint='give less, or keep="spill", which writes to disk what does not fit',
+        )
+    if buffer_count is not None and (not isinstance(buffer_count, int) or not 0 <= buffer_count < 2**32):
+        raise BudgetError(
+            f"buffer_count={buffer_count!r} is not a number of buffers", hint="leave it out, or 4 to 1024"
+        )
     return Arguments(
         recorded=recorded,
         kinds=kinds,

@@ -77,9 +77,9 @@ bool look_up(Region* self) {
     return true;
   }
   if (PyErr_Occurred()) return false;
-  // Lone surrogates (a file name that is not UTF-8) are a name like any other: entering a region raises
-  // nothing that it would not raise while nobody profiles.
-  PyObject* bytes = PyUnicode_AsEncodedString(self->name, "utf-8", "surrogatepass");
+  // Lone surrogates (of a file name that is not UTF-8) are shown as escapes: entering a region raises nothing
+  // that it would not raise while nobody profiles.
+  PyObject* bytes = PyUnicode_AsEncodedString(self->name, "utf-8", "backslashreplace");
   if (!bytes) return false;
   self->name_id = region_name_id({PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))});
   Py_DECREF(bytes);
