@@ -132,7 +132,10 @@ def _target(path: str | os.PathLike[str]) -> Path:
     try:
         os.fsencode(path)
         with _errors(path):
-            return Path(os.path.realpath(path))
+            target = Path(os.path.realpath(path))
+            if target.is_symlink():
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            return target
     except ValueError as e:  # a null byte, or lone surrogates that are not bytes of a file name
         raise ResultError(f"cannot write {_shown(path)}: {e}", hint="choose another name") from None
 

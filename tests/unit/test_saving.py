@@ -21,7 +21,11 @@ from cuptiprof.tables import Strings, Table
 def result(rows: int, name: str = "k") -> Result:
     strings = Strings()
     kernels = {"start": np.arange(rows), "end": np.arange(rows) + rows, "name": [name] * rows}
-    return Result({"kernels": Table.from_columns("kernels", kernels, strings)}, {"rows": rows})
+    tables = {
+        "kernels": Table.from_columns("kernels", kernels, strings),
+        "launch_configs": Table.from_columns("launch_configs", {"grid_x": [1]}, strings),
+    }
+    return Result(tables, {"rows": rows})
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
@@ -132,7 +136,7 @@ def test_names(tmp_path: Path) -> None:
             with pytest.raises(ResultError, match=f"(?i)cannot write(.|\n)*{why}") as caught:
                 call(str(tmp_path / name))  # type: ignore[operator]
             assert caught.value.hint and len(str(caught.value)) < 500
-        with pytest.raises(ResultError, match="cannot open|no such"):
+        with pytest.raises(ResultError, match=r"cannot open|no such"):
             cuptiprof.open(str(tmp_path / name))
     for call in (r.save, lambda p: r.export(p, format="chrome")):
         with pytest.raises(ResultError, match="empty"):
