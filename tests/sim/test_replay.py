@@ -45,6 +45,7 @@ def test_replay_equals_the_file(name: str) -> None:
         rows = [json.loads(r.report(view).to("json"))["rows"] for r in (played, read)]
         for row in (*rows[0], *rows[1]):
             row.pop("device", None)  # the stand-in says "(simulated)"
+            row.pop("throughput", None)  # a file's own; played again, by the time, which older files round
         key = lambda row: json.dumps(row, sort_keys=True)  # noqa: E731
         assert sorted(rows[0], key=key) == sorted(rows[1], key=key), view
     assert "SIMULATED" in str(played.summary())
