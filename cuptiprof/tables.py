@@ -222,7 +222,7 @@ class Table:
         """
         pa = need("pyarrow", "arrow")
         arrays, fields = [], []
-        texts = pa.array(list(self.strings), pa.string())
+        texts = _texts(self.strings)
         for column in self._schema.values():
             values = self._columns[column.name]
             if column.is_text:
@@ -297,3 +297,13 @@ def merge(parts: Sequence[Mapping[str, Table]]) -> dict[str, Table]:
         out[name] = Table(name, merged, strings)
     out["kernels"].configs = out["launch_configs"]
     return out
+
+
+def _texts(strings: Sequence[str]) -> Any:
+    """The strings as an Arrow array; half a surrogate pair, which UTF-8 does not have, is written out (\\ud800)."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(list(strings), pa.string())
+    except UnicodeEncodeError:
+        return pa.array([s.encode("utf-8", "backslashreplace").decode() for s in strings], pa.string())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import gzip
 import json
-import math
 import os
 import re
 import zlib
@@ -94,9 +93,21 @@ def number(value: Any) -> int:
         return 0
 
 
-def numbers(value: Any, length: int, fill: int) -> list[int]:
-    """A list of `length` whole numbers out of a JSON list."""
-    given = [number(v) for v in value[:length]] if isinstance(value, list) else []
+def count(value: Any, bits: int = 32) -> int:
+    """An ID or amount that its column can hold.
+
+    Raises:
+        OverflowError: it cannot; the event makes no sense.
+    """
+    whole = number(value)
+    if not 0 <= whole < 1 << bits:
+        raise OverflowError(f"{whole} in {bits} bits")
+    return whole
+
+
+def counts(value: Any, length: int, fill: int) -> list[int]:
+    """A list of `length` sizes out of a JSON list."""
+    given = [count(v, 31) for v in value[:length]] if isinstance(value, list) else []
     return given + [fill] * (length - len(given))
 
 
@@ -106,7 +117,7 @@ def bandwidth(args: Event) -> float:
         value = float(args.get("memory bandwidth (GB/s)") or 0)
     except (TypeError, ValueError, OverflowError):
         return 0.0
-    return value if 0 <= value < math.inf else 0.0
+    return value if 0 <= value < 1e6 else 0.0
 
 
 def distributed(info: Any) -> dict[str, Any]:
@@ -213,9 +224,9 @@ class _Importer:
         handler(self, e, args, start, end)
 
     def kernel(self, e: Event, args: Event, start: int, end: int) -> None:
-        grid = numbers(args.get("grid"), 3, 1)
-        block = numbers(args.get("block"), 3, 1)
-        key = (*grid, *block, number(args.get("registers per thread")), number(args.get("shared memory")))
+        grid = counts(args.get("grid"), 3, 1)
+        block = counts(args.get("block"), 3, 1)
+        key = (*grid, *block, count(args.get("registers per thread"), 16), count(args.get("shared memory"), 31))
         config = self.configs.get(key)
         if config is None:
             config = self.configs[key] = len(self.configs)
@@ -225,41 +236,41 @@ class _Importer:
             )  # fmt: skip
         self.rows["kernels"].add(
             start=start, end=end, name=self.strings.code(str(e["name"])), config=config,
-            queued=max(number(args.get("queued")) - self.base, 0), graph_id=number(args.get("graph id")),
-            graph_node_id=number(args.get("graph node id")), **self.place(args, e),
+            queued=max(count(args.get("queued"), 63) - self.base, 0), graph_id=count(args.get("graph id")),
+            graph_node_id=count(args.get("graph node id"), 64), **self.place(args, e),
         )  # fmt: skip
 
     def place(self, args: Event, e: Event) -> dict[str, int]:
         return {
-            "device": number(args.get("device", e.get("pid"))),
-            "context": number(args.get("context")),
-            "stream": number(args.get("stream", e.get("tid"))),
-            "correlation_id": number(args.get("correlation")),
+            "device": count(args.get("device", e.get("pid"))),
+            "context": count(args.get("context")),
+            "stream": count(args.get("stream", e.get("tid"))),
+            "correlation_id": count(args.get("correlation")),
         }
 
     def memcpy(self, e: Event, args: Event, start: int, end: int) -> None:
         match = _MEMCPY.match(str(e["name"]))
         kind, src, dst = match.groups() if match else ("Unknown", None, None)
         place = self.place(args, e)
-        to_device = number(args.get("toDevice", place["device"]))
+        to_device = count(args.get("toDevice", place["device"]))
         self.rows["memcpys"].add(
-            start=start, end=end, bytes=number(args.get("bytes")), copy_kind=enums.code_of(enums.MEMCPY_KINDS, kind),
+            start=start, end=end, bytes=count(args.get("bytes"), 64), copy_kind=enums.code_of(enums.MEMCPY_KINDS, kind),
             src_kind=enums.code_of(enums.MEMORY_KINDS, src or ""), dst_kind=enums.code_of(enums.MEMORY_KINDS, dst or ""),
-            src_device=number(args.get("fromDevice", place["device"])), dst_device=to_device,
+            src_device=count(args.get("fromDevice", place["device"])), dst_device=to_device,
             src_context=place["context"], dst_context=place["context"], is_peer=int("toDevice" in args), bandwidth=bandwidth(args), **place,
         )  # fmt: skip
 
     def memset(self, e: Event, args: Event, start: int, end: int) -> None:
         kind = str(e["name"]).partition("(")[2].rstrip(")")
         self.rows["memsets"].add(
-            start=start, end=end, bytes=number(args.get("bytes")),
+            start=start, end=end, bytes=count(args.get("bytes"), 64),
             memory_kind=enums.code_of(enums.MEMORY_KINDS, kind), bandwidth=bandwidth(args), **self.place(args, e),
         )  # fmt: skip
 
     def api(self, e: Event, args: Event, start: int, end: int) -> None:
         self.rows["api_calls"].add(
-            start=start, end=end, name=self.strings.code(str(e["name"])), cbid=number(args.get("cbid")),
-            correlation_id=number(args.get("correlation")), process=number(e.get("pid")) % 2**32,
+            start=start, end=end, name=self.strings.code(str(e["name"])), cbid=count(args.get("cbid")),
+            correlation_id=count(args.get("correlation")), process=number(e.get("pid")) % 2**32,
             thread=number(e.get("tid")) % 2**32,
             domain=int(str(e["cat"]).lower() == "cuda_driver"),
         )  # fmt: skip
@@ -267,8 +278,8 @@ class _Importer:
     def sync(self, e: Event, args: Event, start: int, end: int) -> None:
         kind = str(args.get("cuda_sync_kind", e["name"]))
         self.rows["synchronizations"].add(
-            start=start, end=end, type=enums.code_of(enums.SYNC_KINDS, kind), context=number(args.get("context")),
-            correlation_id=number(args.get("correlation")),
+            start=start, end=end, type=enums.code_of(enums.SYNC_KINDS, kind), context=number(args.get("context")) % 2**32,
+            correlation_id=count(args.get("correlation")),
             stream=number(args["stream"]) % 2**32 if "stream" in args else 0xFFFFFFFF, event=0xFFFFFFFF,
         )  # fmt: skip
 
@@ -372,10 +383,17 @@ class _Importer:
         for d in properties if isinstance(properties, list) else []:
             if not isinstance(d, dict):
                 continue
-            row = {column: number(d.get(key)) for key, column in _DEVICE_FIELDS.items()}
-            warps = number(d.get("maxThreadsPerMultiprocessor")) // max(row["threads_per_warp"], 1)
+            try:
+                row = {
+                    c: count(d.get(key), 64 if c == "global_memory_size" else 32) for key, c in _DEVICE_FIELDS.items()
+                }
+                warps = count(d.get("maxThreadsPerMultiprocessor")) // max(row["threads_per_warp"], 1)
+                ordinal = count(d.get("id"))
+            except OverflowError:
+                self.unknown += 1
+                continue
             self.rows["devices"].add(
-                device=number(d.get("id")), name=self.strings.code(str(d.get("name", ""))),
+                device=ordinal, name=self.strings.code(str(d.get("name", ""))),
                 max_warps_per_multiprocessor=warps, **row,
             )  # fmt: skip
 
@@ -417,7 +435,7 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
         "device": f"import:{file.name}",
         "simulated": False,
         "origin": {"file": file.name, "trace": str(top.get("traceName", ""))},
-        "rank": number(group.get("rank")),
+        "rank": max(min(number(group.get("rank")), 2**31 - 1), 0),
         **({"distributed": group} if group else {}),
     }
     spans = [t for t in tables.values() if "start" in t and len(t)]

@@ -241,6 +241,28 @@ def test_nonsense_events_are_counted(tmp_path: Path) -> None:
     assert (len(r.kernels), r.losses["unknown_records"]) == (1, 5)
 
 
+def test_one_damaged_event_does_not_cost_the_others(tmp_path: Path) -> None:
+    """Values that no column holds: the event is counted, the rest is there. Half a surrogate pair is written out on saving."""
+    good = {"ph": "X", "cat": "kernel", "name": "k\ud800", "ts": 1, "dur": 2, "args": {"correlation": 1, "stream": 7}}
+    bad = [
+        {"stream": 2**40},
+        {"device": -1},
+        {"correlation": 10**30},
+        {"grid": [2**33, 1, 1]},
+        {"graph node id": 2**64},
+    ]
+    events = [good, *({**good, "args": {**good["args"], **args}} for args in bad), {**good, "ts": 10**17}]
+    devices = [{"id": 0, "name": "A"}, {"id": 2**50, "name": "B"}, {"id": 1, "numSms": -4}]
+    file = tmp_path / "t.json"
+    file.write_text(
+        json.dumps({"traceEvents": events, "deviceProperties": devices, "distributedInfo": {"rank": 10**300}})
+    )
+    r = cuptiprof.open(file)
+    assert (len(r.kernels), r.losses["unknown_records"]) == (1, 8) and list(r.devices["name"]) == ["A"]
+    r.save(tmp_path / "run")
+    assert list(cuptiprof.open(tmp_path / "run").kernels["name"]) == ["k\\ud800"]
+
+
 def test_other_paths(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="no such"):
         cuptiprof.open(tmp_path / "nothing")

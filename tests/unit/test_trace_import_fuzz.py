@@ -1,0 +1,134 @@
+"""Damaged trace files: opening one gives a result or an error of ours, and what was opened can be shown, saved and exported."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import trace_path
+
+import cuptiprof
+from cuptiprof.errors import CuptiprofError
+
+# Small ones, so that 500 of them take seconds.
+SOURCES = ["triton-a100", "event-sync", "event-sync-streams", "simple-add", "alexnet-a100"]
+VALUES: list[Any] = [
+    None, True, "", "x", "\ud800", "\0", "NaN", "-1", "1e999", [], [[]], {}, {"a": {}}, [1, "x", None], 0, -1, 1, 2**31, 2**32,
+    2**63, 2**64, -(2**63), 10**30, 10**400, -(10**400), 0.5, -0.0, 1e300, float("nan"), float("inf"), "1" * 5000, "Memcpy (x -> y)",
+]  # fmt: skip
+KEYS = ["ts", "dur", "ph", "cat", "name", "pid", "tid", "args", "id"]
+CATEGORIES = [
+    "kernel",
+    "gpu_memcpy",
+    "gpu_memset",
+    "cuda_runtime",
+    "cuda_sync",
+    "user_annotation",
+    "cpu_op",
+    "overhead",
+]
+
+
+def text_of(name: str) -> bytes:
+    return gzip.decompress(trace_path(name).read_bytes())
+
+
+def damage_bytes(data: bytes, rng: random.Random) -> bytes:
+    """Bits flipped, pieces cut out, doubled or put in."""
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 6)):
+        if not out:
+            break
+        at = rng.randrange(len(out))
+        piece = out[at : at + rng.randint(1, 400)]
+        kind = rng.randrange(5)
+        if kind == 0:
+            out[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            del out[at : at + len(piece)]
+        elif kind == 2:
+            out[at:at] = piece
+        elif kind == 3:
+            out[at:at] = rng.choice(
+                [b"null", b"1e999", b"[", b"{", b'"', b"\xff\xfe", b"\x00", b"-", b"," * 50, b"NaN"]
+            )
+        else:
+            del out[at:]
+    return bytes(out)
+
+
+def damage_values(data: bytes, rng: random.Random) -> bytes:
+    """Valid JSON of the wrong kind, size or order."""
+    trace = json.loads(data)
+    events = trace["traceEvents"]
+    for _ in range(rng.randint(1, 40)):
+        kind = rng.randrange(9)
+        value = copy.deepcopy(rng.choice(VALUES))
+        event = rng.choice(events) if events else {}
+        if not isinstance(event, dict):
+            continue
+        if kind <= 2:
+            event[rng.choice(KEYS)] = value
+        elif kind <= 4 and isinstance(event.get("args"), dict) and event["args"]:
+            event["args"][rng.choice(sorted(event["args"]))] = value
+        elif kind == 5:
+            event["cat"] = rng.choice(CATEGORIES)
+        elif kind == 6:
+            trace[rng.choice([*trace, "baseTimeNanoseconds", "deviceProperties", "distributedInfo"])] = value
+            events = trace["traceEvents"] if isinstance(trace["traceEvents"], list) else []
+        elif kind == 7:
+            events.append(value)
+        else:
+            rng.shuffle(events)
+    return json.dumps(trace, ensure_ascii=True).encode()
+
+
+def damage_gzip(data: bytes, rng: random.Random) -> bytes:
+    return damage_bytes(gzip.compress(data, 1), rng)
+
+
+def use(result: cuptiprof.Result, folder: Path) -> None:
+    """What one does with a result; only our errors may come."""
+    for view in ("summary", "regions", "gpu-trace", "api-trace"):
+        try:
+            str(result.report(view))
+        except CuptiprofError as error:
+            assert str(error)
+    for name in ("out.json", "run"):
+        try:
+            result.save(folder / name, overwrite=True) if name == "run" else result.export(folder / name)
+            again = cuptiprof.open(folder / name)
+            assert len(again.kernels) == len(result.kernels)
+        except CuptiprofError as error:
+            assert str(error)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_damaged_traces(block: int, tmp_path: Path) -> None:
+    sources = {name: text_of(name) for name in SOURCES}
+    opened = 0
+    for seed in range(50 * block, 50 * block + 50):
+        rng = random.Random(seed)
+        # The larger files only now and then.
+        source = sources[rng.choice(SOURCES[:3] if rng.random() < 0.85 else SOURCES[3:])]
+        damage = rng.choice([damage_bytes, damage_values, damage_values, damage_values, damage_gzip])
+        file = tmp_path / "t.json"
+        file.write_bytes(damage(source, rng))
+        try:
+            result = cuptiprof.open(file)
+        except CuptiprofError as error:
+            assert str(error), seed
+            continue
+        opened += 1
+        if opened % 3:
+            continue
+        try:
+            use(result, tmp_path)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, {damage.__name__}: {type(error).__name__}: {error}") from error
+    assert opened > 10
