@@ -64,6 +64,16 @@ const ActivityOptions* kept_for_good(const ActivityOptions& options) {
   return kept.emplace_back(std::make_unique<ActivityOptions>(options)).get();
 }
 
+// Devices, contexts and streams that are there already would give no record: CUPTI writes one when they come
+// to be, which in a program that uses CUDA already was before us.
+CUptiResult enable_kind(const Api& a, CUpti_ActivityKind kind) {
+  const bool exists_before = kind == CUPTI_ACTIVITY_KIND_DEVICE || kind == CUPTI_ACTIVITY_KIND_CONTEXT ||
+                             kind == CUPTI_ACTIVITY_KIND_STREAM;
+  if (exists_before && a.cuptiActivityEnableAndDump && a.cuptiActivityEnableAndDump(kind) == CUPTI_SUCCESS)
+    return CUPTI_SUCCESS;
+  return a.cuptiActivityEnable(kind);
+}
+
 bool is_host_side(CUpti_ActivityKind kind) {
   return kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER ||
          kind == CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
@@ -196,7 +206,7 @@ void Activity::set_kinds(bool on, bool throwing) {
   const Api& a = *x_api.load();
   const ActivityOptions& options = *x_options_seen.load();
   for (const auto kind : options.kinds) {
-    const CUptiResult rc = on ? a.cuptiActivityEnable(kind) : a.cuptiActivityDisable(kind);
+    const CUptiResult rc = on ? enable_kind(a, kind) : a.cuptiActivityDisable(kind);
     if (rc != CUPTI_SUCCESS && on && throwing)
       check(a, rc, "cuptiActivityEnable", "activity kind " + std::to_string(static_cast<int>(kind)));
   }

@@ -1,5 +1,6 @@
 // Records other than kernels.
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "collect/record_decoder.h"
@@ -223,6 +224,7 @@ void RecordDecoder::graph_launch(Store& store, const CUpti_Activity* record) {
 
 void RecordDecoder::context(Store& store, const CUpti_Activity* record) {
   const auto& c = as<CUpti_ActivityContext3>(record);
+  if (!x_resources.is_new_context(c.contextId)) return;
   rows::contexts row;
   row.context = c.contextId;
   row.device = c.deviceId;
@@ -237,6 +239,7 @@ void RecordDecoder::context(Store& store, const CUpti_Activity* record) {
 
 void RecordDecoder::stream(Store& store, const CUpti_Activity* record) {
   const auto& s = as<CUpti_ActivityStream>(record);
+  if (!x_resources.is_new_stream(s.contextId, s.streamId)) return;
   rows::streams row;
   row.context = s.contextId;
   row.stream = s.streamId;
@@ -248,6 +251,13 @@ void RecordDecoder::stream(Store& store, const CUpti_Activity* record) {
 
 void RecordDecoder::device(Store& store, const CUpti_Activity* record) {
   const auto& d = as<CUpti_ActivityDevice5>(record);
+  // Devices that CUDA does not see have IDs of their own kind, and no work.
+  if (d.isCudaVisible && x_resources.is_new_device(d.id)) store.append(device_row(store, d));
+  // From 13.0 on each record brings a name of its own.
+  if (x_frees && x_version >= kDeviceNameIsOurs) std::free(const_cast<char*>(d.name));
+}
+
+rows::devices RecordDecoder::device_row(Store& store, const CUpti_ActivityDevice5& d) {
   rows::devices row;
   row.device = d.id;
   row.name = text(store, d.name);
@@ -277,7 +287,7 @@ void RecordDecoder::device(Store& store, const CUpti_Activity* record) {
   row.global_memory_bandwidth = d.globalMemoryBandwidth;
   row.ecc_enabled = d.eccEnabled;
   row.is_mig = d.isMigEnabled;
-  store.append(row);
+  return row;
 }
 
 void RecordDecoder::marker(Store& store, const CUpti_Activity* record) {

@@ -40,7 +40,7 @@ Decoder::Decoder(const Api& api, BufferPool& pool, Losses& losses, Options optio
       x_regions(*x_regions_owner),
       x_store(new_store()),
       x_records(api, x_regions, x_calls, losses, x_options.filter, x_options.attribution,
-                x_options.keeps_driver_calls),
+                x_options.keeps_driver_calls, true),
       x_completed(pool.buffers()) {
   x_segments.reserve(kMaxSegments);
   x_thread = std::thread([this] { loop(); });
@@ -199,7 +199,9 @@ std::shared_ptr<Store> Decoder::take(int64_t now) {
     attempt([&] {
       x_records.give_up_waiting(*x_store);
       x_regions.write_open_regions(*x_store, now);
+      x_records.add_missing_devices(*x_store);
     });
+    x_records.forget_resources();
     taken = std::move(x_store);
     attempt([&] { swap_store(new_store()); });
   });
@@ -211,6 +213,7 @@ void Decoder::discard() {
   run([&] {
     attempt([&] {
       x_records.give_up_waiting(*x_store);
+      x_records.forget_resources();
       swap_store(new_store());
     });
     if (has_ended()) x_store.reset();

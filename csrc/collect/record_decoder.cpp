@@ -72,7 +72,7 @@ rows::launch_configs config_of(const CUpti_ActivityKernel10& k, bool has_device_
 
 RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls,
                              Losses& losses, std::shared_ptr<const KernelFilter> filter,
-                             Attribution attribution, bool keeps_driver_calls)
+                             Attribution attribution, bool keeps_driver_calls, bool frees)
     : x_api(api),
       x_regions(regions),
       x_calls(calls),
@@ -81,6 +81,7 @@ RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const Corre
       x_version(static_cast<uint32_t>(api.version)),
       x_attribution(attribution),
       x_keeps_driver_calls(keeps_driver_calls),
+      x_frees(frees),
       x_names(kNameEntries),
       x_configs(kConfigEntries) {
   if (x_filter) {

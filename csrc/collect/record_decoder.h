@@ -15,6 +15,7 @@
 #include "collect/correlation_map.h"
 #include "collect/external_correlation.h"
 #include "collect/region_tracker.h"
+#include "collect/resources.h"
 #include "cupti/records.h"
 #include "filter/kernel_filter.h"
 #include "store/store.h"
@@ -27,7 +28,8 @@ class RecordDecoder {
  public:
   RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls, Losses& losses,
                 std::shared_ptr<const KernelFilter> filter, Attribution attribution = Attribution::kCallback,
-                bool keeps_driver_calls = true);
+                bool keeps_driver_calls = true, bool frees = false);
+
   ~RecordDecoder();
 
   // Throws std::bad_alloc when memory runs out; what then has no row is counted.
@@ -40,6 +42,11 @@ class RecordDecoder {
   void give_up_waiting(Store& store);
   // A new store has its own strings and configurations.
   void forget_string_ids();
+
+  // A new result starts, which has devices, contexts and streams of its own.
+  void forget_resources() { x_resources.forget(); }
+  // Devices that CUDA knows and no record described.
+  void add_missing_devices(Store& store) { x_resources.add_missing_devices(x_api, store); }
 
   // Kernel records that came, graph nodes not counted: what launches are reconciled with.
   uint64_t kernels_received() const { return x_kernels_received.load(std::memory_order_relaxed); }
@@ -80,6 +87,7 @@ class RecordDecoder {
   void context(Store& store, const CUpti_Activity* record);
   void stream(Store& store, const CUpti_Activity* record);
   void device(Store& store, const CUpti_Activity* record);
+  rows::devices device_row(Store& store, const CUpti_ActivityDevice5& record);
   void marker(Store& store, const CUpti_Activity* record);
 
   void forget_names();
@@ -103,6 +111,8 @@ class RecordDecoder {
   const Attribution x_attribution;
   const bool x_keeps_driver_calls;  // false: they only explain launches
   WaitingRecords x_waiting;
+  const bool x_frees;  // what records bring for the client to free: they are CUPTI's own, not a file's
+  KnownResources x_resources;
   bool x_calls_came = false;  // since waiting records were last looked at
   std::atomic<uint64_t> x_kernels_received{0};
   uint32_t x_names_epoch = 0;      // of the names in x_names

@@ -16,5 +16,6 @@ inline constexpr uint32_t kMemcpyHasCopyCount = 26;           // CUpti_ActivityM
 inline constexpr uint32_t kSyncHasReturnValue = 26;           // CUpti_ActivitySynchronization2
 inline constexpr uint32_t kContextHasGreen = 26;              // CUpti_ActivityContext3
 inline constexpr uint32_t kKernelHasDeviceLaunched = 130000;  // CUpti_ActivityKernel10
+inline constexpr uint32_t kDeviceNameIsOurs = 130000;         // to free; shared and CUPTI's before
 
 }  // namespace cuptiprof

@@ -125,17 +125,16 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   // Overrides what was said call by call.
   if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER)
     set_api(kind == CUPTI_ACTIVITY_KIND_DRIVER, true);
-  if (g_kinds[kind].exchange(true)) return CUPTI_SUCCESS;
-  // Devices and contexts are told of whenever they came to be.
-  if (kind == CUPTI_ACTIVITY_KIND_DEVICE) emit_device_records();
-  if (kind == CUPTI_ACTIVITY_KIND_CONTEXT)
-    for (Context* c : Machine::get().contexts()) emit_context_record(*c);
+  g_kinds[kind] = true;
   return CUPTI_SUCCESS;
 }
 
-// As cuptiActivityEnable: what there is of the kind is written at once either way.
+// As cuptiActivityEnable, and records of the devices, contexts and streams that there are already.
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
-  return cuptiActivityEnable(kind);
+  SIM_FAULTS("cuptiActivityEnableAndDump");
+  const CUptiResult rc = cuptiActivityEnable(kind);
+  if (rc == CUPTI_SUCCESS) dump_existing(kind);
+  return rc;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {

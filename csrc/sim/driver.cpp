@@ -11,6 +11,7 @@
 #include "captures.h"
 #include "inside.h"
 #include "machine.h"
+#include "records.h"
 
 namespace sim {
 namespace {
@@ -38,7 +39,9 @@ void leave_contexts() {
 using namespace sim;
 
 SIM_EXPORT CUresult CUDAAPI cuInit(unsigned flags) {
-  return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  initialise_cuda();
+  return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {
@@ -64,6 +67,7 @@ SIM_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {
 SIM_EXPORT CUresult CUDAAPI cuDeviceGetCount(int* count) {
   const Inside inside;
   if (!count) return CUDA_ERROR_INVALID_VALUE;
+  if (!Machine::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
   *count = static_cast<int>(Machine::get().devices());
   return CUDA_SUCCESS;
 }
@@ -81,6 +85,13 @@ SIM_EXPORT CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice dev
   if (!name || length <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   std::snprintf(name, static_cast<size_t>(length), "%s", Machine::get().chip().product);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+  if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *bytes = Machine::get().chip().memory_bytes;
   return CUDA_SUCCESS;
 }
 
@@ -115,7 +126,30 @@ SIM_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute 
       *value = static_cast<int>(c.blocks_per_sm);
       break;
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
       *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      *value = 49152;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      *value = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      *value = 64;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      *value = 2147483647;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      *value = 65535;
+      break;
+    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
+      *value = 0;
       break;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
       *value = 32;

@@ -1,5 +1,10 @@
 // Records of calls and of what there is: API calls, synchronisations, events, memory, streams, contexts,
 // devices.
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
 #include "activity.h"
 #include "buffers.h"
 #include "callbacks.h"
@@ -90,16 +95,24 @@ void emit_memory_pool_record(const Call& c) {
   emit(&r, sizeof r, 0);
 }
 
-void emit_stream_record(const Call& c) {
-  if (!kind_enabled(CUPTI_ACTIVITY_KIND_STREAM)) return;
+namespace {
+
+void emit_stream(uint32_t context, uint32_t stream, uint32_t priority, uint32_t correlation) {
   CUpti_ActivityStream r{};
   r.kind = CUPTI_ACTIVITY_KIND_STREAM;
-  r.contextId = c.context->id;
-  r.streamId = c.stream;
-  r.priority = c.op.priority;
+  r.contextId = context;
+  r.streamId = stream;
+  r.priority = priority;
   r.flag = CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING;
-  r.correlationId = c.correlation;
+  r.correlationId = correlation;
   emit(&r, sizeof r, 0);
+}
+
+}  // namespace
+
+void emit_stream_record(const Call& c) {
+  if (kind_enabled(CUPTI_ACTIVITY_KIND_STREAM))
+    emit_stream(c.context->id, c.stream, c.op.priority, c.correlation);
 }
 
 void emit_context_record(const Context& c) {
@@ -114,6 +127,7 @@ void emit_context_record(const Context& c) {
 }
 
 void announce_context(Context& c) {
+  initialise_cuda();
   emit_context_record(c);
   const auto handle = reinterpret_cast<CUcontext>(&c);
   resource_callback(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, handle);
@@ -121,6 +135,8 @@ void announce_context(Context& c) {
   module.moduleId = c.id;
   resource_callback(CUPTI_CBID_RESOURCE_MODULE_LOADED, handle, nullptr, &module);
 }
+
+namespace {
 
 void emit_device_records() {
   Machine& m = Machine::get();
@@ -150,9 +166,32 @@ void emit_device_records() {
     r.computeCapabilityMajor = c.major;
     r.computeCapabilityMinor = c.minor;
     r.id = d;
-    r.name = c.product;
+    // Up to 12.9 the name is shared, from 13.0 on each record brings its own, which the client frees.
+    r.name = m.version() >= 130000 ? strdup(c.product) : c.product;
     r.isCudaVisible = 1;
     emit(&r, sizeof r, 0);
+  }
+}
+
+}  // namespace
+
+void initialise_cuda() {
+  if (Machine::get().initialise() && kind_enabled(CUPTI_ACTIVITY_KIND_DEVICE)) emit_device_records();
+}
+
+void dump_existing(CUpti_ActivityKind kind) {
+  Machine& m = Machine::get();
+  if (kind == CUPTI_ACTIVITY_KIND_DEVICE && m.initialised()) emit_device_records();
+  for (Context* c : m.contexts()) {
+    if (kind == CUPTI_ACTIVITY_KIND_CONTEXT) emit_context_record(*c);
+    if (kind != CUPTI_ACTIVITY_KIND_STREAM) continue;
+    std::vector<std::pair<uint32_t, uint32_t>> streams;
+    {
+      const std::lock_guard lock(c->mutex);
+      for (const auto& [id, s] : c->streams)
+        if (s->created) streams.emplace_back(id, s->priority);
+    }
+    for (const auto& [id, priority] : streams) emit_stream(c->id, id, priority, 0);
   }
 }
 

@@ -56,6 +56,7 @@ void Machine::reset(const cuptisim_config& given) {
   x_virtual = c.virtual_clock != 0;
   x_virtual_now = 1'000;  // 0 would read as "no timestamp"
   x_timestamp = nullptr;
+  x_initialised = false;
   x_chip = chip_named(c.chip);
   x_devices = c.num_devices;
   x_latency = c.launch_latency_ns;

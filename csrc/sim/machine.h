@@ -34,6 +34,8 @@ struct Stream {
   std::atomic<uint64_t> busy_until{0};
   std::atomic<uint64_t> launches{0};
   std::array<std::atomic<uint64_t>, kPendingLaunches> ends{};  // of the last launches
+  std::atomic<bool> created{false};  // by the program, not by use
+  uint32_t priority = 0;             // of a created one
 };
 
 struct Context {
@@ -66,6 +68,10 @@ class Machine {
   void advance(uint64_t at);
   // Host time until the clock passes `at`: a jump under the virtual clock, a real wait otherwise.
   void wait_until(uint64_t at);
+  // CUDA is up: cuInit was called, or a context made.
+  bool initialised() const { return x_initialised.load(); }
+  // False: it was up already.
+  bool initialise() { return !x_initialised.exchange(true); }
   void set_timestamp_callback(CUpti_TimestampCallbackFunc f) { x_timestamp.store(f); }
 
   // Context `id` on `device`, made if new (0: the device's primary one), with its CONTEXT record and
@@ -106,6 +112,7 @@ class Machine {
  private:
   std::atomic<uint32_t> x_version{130001};
   std::atomic<bool> x_virtual{false};
+  std::atomic<bool> x_initialised{false};
   std::atomic<uint64_t> x_virtual_now{0};
   std::atomic<CUpti_TimestampCallbackFunc> x_timestamp{nullptr};
   std::atomic<uint64_t> x_number{1};

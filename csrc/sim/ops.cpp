@@ -137,12 +137,17 @@ uint32_t body(const Call& c) {
     case CUPTISIM_OP_MEMORY_POOL:
       emit_memory_pool_record(c);
       return CUDA_SUCCESS;
-    case CUPTISIM_OP_STREAM_CREATE:
+    case CUPTISIM_OP_STREAM_CREATE: {
+      Stream& s = m.stream(c.context, c.stream);
+      s.priority = c.op.priority;
+      s.created = true;
       emit_stream_record(c);
       resource_callback(CUPTI_CBID_RESOURCE_STREAM_CREATED, handle(c.context), stream_handle());
       return CUDA_SUCCESS;
+    }
     case CUPTISIM_OP_STREAM_DESTROY:
       drop_captures(c.context, c.stream);
+      m.stream(c.context, c.stream).created = false;
       resource_callback(CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, handle(c.context), stream_handle());
       return CUDA_SUCCESS;
     case CUPTISIM_OP_CONTEXT_DESTROY:

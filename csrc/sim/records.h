@@ -43,8 +43,12 @@ void emit_event_record(const Call& call, uint64_t sync_id, uint64_t device_time)
 void emit_memory_record(const Call& call);
 void emit_memory_pool_record(const Call& call);
 void emit_stream_record(const Call& call);
-void emit_device_records();
 void emit_context_record(const Context& context);
+
+// cuInit, or the first use of a device: device records are written now, for those who are there to see it.
+void initialise_cuda();
+// cuptiActivityEnableAndDump: records of what there is, whenever it was made.
+void dump_existing(CUpti_ActivityKind kind);
 
 // A context was made: its record, and the resource callbacks.
 void announce_context(Context& context);
