@@ -12,6 +12,7 @@ from dataclasses import dataclass
 MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64", 3: "i386", 40: "arm"}
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_NEEDED, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SONAME = 1, 5, 6, 10, 14
+_DT_RPATH, _DT_RUNPATH = 15, 29
 _SHT_DYNSYM = 11
 
 
@@ -21,12 +22,20 @@ class ElfError(ValueError):
 
 @dataclass(frozen=True)
 class Elf:
-    """A 64-bit little-endian shared object."""
+    """A 64-bit little-endian shared object.
+
+    Attributes:
+        rpath, runpath: folders in which the loader looks for `needed` before and after LD_LIBRARY_PATH, as they stand in the
+            file ("$ORIGIN/../lib").
+        exports: empty where they were not read.
+    """
 
     machine: str
     soname: str
     needed: tuple[str, ...]
     exports: frozenset[str]
+    rpath: tuple[str, ...] = ()
+    runpath: tuple[str, ...] = ()
 
     @property
     def is_for_this_machine(self) -> bool:
@@ -34,8 +43,8 @@ class Elf:
         return self.machine == platform.machine()
 
 
-def read_elf(path: str | os.PathLike[str]) -> Elf:
-    """Read the dynamic section and the exported names of `path`.
+def read_elf(path: str | os.PathLike[str], *, exports: bool = True) -> Elf:
+    """Read the dynamic section of `path` and, where wanted, the exported names (a large library has 100,000 of them).
 
     Raises:
         ElfError: the file is no shared object, is for 32 bits, or its tables lie outside of the file.
@@ -48,12 +57,12 @@ def read_elf(path: str | os.PathLike[str]) -> Elf:
         raise ElfError("empty file")
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _read(data)
+            return _read(data, exports)
     except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as e:
         raise ElfError(f"damaged ELF file ({e})") from None
 
 
-def _read(data: mmap.mmap) -> Elf:
+def _read(data: mmap.mmap, with_exports: bool) -> Elf:
     if data[:4] != b"\x7fELF":
         raise ElfError("not an ELF file")
     if data[4:6] != b"\x02\x01":
@@ -92,8 +101,11 @@ def _read(data: mmap.mmap) -> Elf:
             raise ElfError("damaged ELF file (string outside of the table)")
         return strings[offset:end].decode("utf-8", "surrogateescape")
 
+    def folders(tag: int) -> tuple[str, ...]:
+        return tuple(f for f in text(table[tag]).split(":") if f) if tag in table else ()
+
     exports: list[str] = []
-    for i in range(shnum):
+    for i in range(shnum if with_exports else 0):
         _, section, _, _, offset, size = struct.unpack_from("<IIQQQQ", data, shoff + i * shentsize)
         if section != _SHT_DYNSYM:
             continue
@@ -107,4 +119,6 @@ def _read(data: mmap.mmap) -> Elf:
         soname=text(table[_DT_SONAME]) if _DT_SONAME in table else "",
         needed=tuple(text(value) for tag, value in tags if tag == _DT_NEEDED),
         exports=frozenset(exports),
+        rpath=folders(_DT_RPATH),
+        runpath=folders(_DT_RUNPATH),
     )

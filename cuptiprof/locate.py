@@ -129,6 +129,7 @@ def _places() -> Iterator[tuple[str, str]]:
         loaded = _core.loaded_library(soname)
         if loaded:
             yield loaded, "already loaded in this process"
+    yield from ((path, "the one that PyTorch loads") for path in _needed_by_torch())
     for root in _nvidia_packages():
         yield from _present(
             (root / "cu13" / "lib" / SONAMES[0], root / "cuda_cupti" / "lib" / SONAMES[1]),
@@ -149,11 +150,39 @@ def _places() -> Iterator[tuple[str, str]]:
 
 
 def _nvidia_packages() -> list[Path]:
+    return _package("nvidia")
+
+
+def _package(name: str) -> list[Path]:
+    """Folders of a package, which is not imported."""
     try:
-        spec = importlib.util.find_spec("nvidia")
+        spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return []
     return [Path(p) for p in spec.submodule_search_locations or []] if spec else []
+
+
+def _needed_by_torch() -> Iterator[str]:
+    """The libcupti that PyTorch will load when it is imported, as the dynamic linker will find it: its profiler's
+    library names it and where to look."""
+    for package in _package("torch"):
+        for name in ("libtorch_cpu.so", "libtorch_cuda.so"):
+            library = package / "lib" / name
+            try:
+                elf = read_elf(library, exports=False)
+            except (ElfError, OSError):
+                continue
+            for needed in elf.needed:
+                if not needed.startswith("libcupti.so"):
+                    continue
+                folders = [
+                    *(() if elf.runpath else elf.rpath),
+                    *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")),
+                    *elf.runpath,
+                ]
+                origin = str(library.resolve().parent)
+                at = (Path(re.sub(r"\$ORIGIN|\$\{ORIGIN\}", origin, f), needed) for f in folders)
+                yield from (path for path, _ in _present(at, ""))
 
 
 def _present(files: Iterable[Path], how: str) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -144,3 +145,48 @@ def test_looking_loads_nothing() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def shared_object(needed: str, rpath: str, tag: int) -> bytes:
+    """The least that the reader takes for a shared object of this machine."""
+    texts = b"\0" + needed.encode() + b"\0" + rpath.encode() + b"\0"
+    dynamic_at, entries = 64 + 2 * 56, 5
+    strings_at = dynamic_at + entries * 16
+    size = strings_at + len(texts)
+    header = b"\x7fELF\x02\x01\x01" + bytes(9)
+    header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, size, size, 1)
+    dynamic = struct.pack("<IIQQQQQQ", 2, 4, dynamic_at, dynamic_at, 0, entries * 16, entries * 16, 8)
+    tags = ((1, 1), (tag, 2 + len(needed)), (5, strings_at), (10, len(texts)), (0, 0))
+    return header + load + dynamic + b"".join(struct.pack("<qQ", *t) for t in tags) + texts
+
+
+@pytest.mark.parametrize("tag", [15, 29], ids=["RPATH", "RUNPATH"])
+def test_what_pytorch_will_load_comes_before_other_wheels(
+    places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tag: int
+) -> None:
+    """A second copy in the process would not see the first one's subscriber; torch is not imported for it."""
+    package = tmp_path / "site/torch"
+    (package / "lib").mkdir(parents=True)
+    search = "$ORIGIN/../../nowhere:$ORIGIN/../../nvidia/cuda_cupti/lib"
+    (package / "lib/libtorch_cpu.so").write_bytes(shared_object("libcupti.so.12", search, tag))
+    monkeypatch.setattr(locate, "_package", lambda name: [package] if name == "torch" else [])
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    best = choose()
+    assert Path(best.path).resolve() == places["wheel 12"].resolve()
+    assert best.how == "the one that PyTorch loads"
+    # LD_LIBRARY_PATH comes before RUNPATH and after RPATH, as for the dynamic linker.
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(places["path"].parent))
+    expected = places["wheel 12" if tag == 15 else "path"]
+    assert Path(choose().path).resolve() == expected.resolve()
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\x7fELF\x02\x01\x01" + bytes(300)])
+def test_a_torch_that_cannot_be_read_is_passed_over(
+    places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    package = tmp_path / "site/torch"
+    (package / "lib").mkdir(parents=True)
+    (package / "lib/libtorch_cpu.so").write_bytes(content)
+    monkeypatch.setattr(locate, "_package", lambda name: [package] if name == "torch" else [])
+    assert choose().how == "PyPI wheel nvidia-cuda-cupti"
