@@ -21,6 +21,7 @@ from cuptiprof.result import Result
 from cuptiprof.schedule import Action, Schedule
 from cuptiprof.session_arguments import check_arguments
 from cuptiprof.session_result import Step, assemble, clock_pair, run_metadata
+from cuptiprof.torch_profiler import TorchProfilerWatch
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
@@ -68,7 +69,11 @@ class profile:
         budget: bytes for everything the session holds in memory, int or text ("256 MB").
         spill_dir: where "spill" writes; default: a temporary folder that goes with the result.
         buffer_size, buffer_count: of the buffers given to CUPTI; default 256 KiB, an eighth of the budget.
-        latency_timestamps: fill ``kernels.queued`` and ``submitted``; costs time on every launch.
+        device_buffer_size, device_buffers: of CUPTI's own buffers in GPU memory (bytes each; how many a context may have);
+            used up, kernels have no times. Default: CUPTI's (3.2 MB, 250). Set before CUDA starts, put back at stop.
+        all_api_calls: record also the calls that only ask and come by the thousand: cudaGetDevice, cudaEventQuery,
+            cuEventQuery, cuCtxGetCurrent, cuDevicePrimaryCtxGetState, cuKernelGetAttribute (left out from CUDA 12.5 on).
+        latency_timestamps: fill ``kernels.queued`` and ``submitted``; costs time on every launch. To be set before CUDA starts.
         profile_from_start: False: collect only between cudaProfilerStart and cudaProfilerStop.
         schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
         on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
@@ -106,6 +111,9 @@ class profile:
         spill_dir: str | os.PathLike[str] | None = None,
         buffer_size: int | str | None = None,
         buffer_count: int | None = None,
+        device_buffer_size: int | str | None = None,
+        device_buffers: int | None = None,
+        all_api_calls: bool = False,
         latency_timestamps: bool = False,
         profile_from_start: bool = True,
         schedule: Schedule | None = None,
@@ -123,6 +131,9 @@ class profile:
             budget=budget,
             buffer_size=buffer_size,
             buffer_count=buffer_count,
+            device_buffer_size=device_buffer_size,
+            device_buffers=device_buffers,
+            all_api_calls=all_api_calls,
             latency_timestamps=latency_timestamps,
             profile_from_start=profile_from_start,
         )
@@ -193,6 +204,8 @@ class profile:
                     self._spill.start()
                 self._start_ns = self._step_start = _core.now_ns()
                 self._clock_pairs = [clock_pair()]
+                if not device.simulated:
+                    self._opened.enter_context(TorchProfilerWatch())
                 self._on_device = True
                 device.started()
             except BaseException:

@@ -4,6 +4,8 @@
 namespace cuptiprof {
 namespace {
 
+constexpr int kSharesCupti = 130300;  // allowMultipleSubscribers
+
 struct Entry {
   int code;
   const char* name;
@@ -13,6 +15,7 @@ struct Entry {
 
 // Names from cupti_result.h (CUDA 13.0); words ours.
 #define CP_CODE(code) code, #code
+
 constexpr Entry kEntries[] = {
     {CP_CODE(CUPTI_SUCCESS), "", ""},
     {CP_CODE(CUPTI_ERROR_INVALID_PARAMETER), "an argument was not accepted",
@@ -63,7 +66,9 @@ constexpr Entry kEntries[] = {
     {CP_CODE(CUPTI_ERROR_OPENACC_UNDEFINED_ROUTINE), "", ""},
     {CP_CODE(CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED), "", ""},
     {CP_CODE(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED), "another tool in this process holds CUPTI",
-     "stop torch.profiler, Proton, nsys or ncu first: up to CUDA 13.1 one tool at a time can subscribe"},
+     "torch.profiler, once used, keeps it until the process ends: profile in a process that did not use it, "
+     "or set "
+     "TEARDOWN_CUPTI=1, with which it lets go; leave out nsys, ncu and Proton"},
     {CP_CODE(CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES),
      "this virtual GPU does not allow profiling", "the hypervisor must grant profiling privileges to the VM"},
     {CP_CODE(CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED), "confidential computing forbids profiling",
@@ -128,6 +133,10 @@ void check(const Api& api, CUptiResult rc, const char* call, const std::string& 
   }
   if (!context.empty()) message += " [" + context + "]";
   std::string hint = text.hint;
+  if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    // 13.3 lets several tools in where each asks for it; the other one did not, and neither do we yet.
+    if (api.version < kSharesCupti) hint += "; up to CUDA 13.2 one tool at a time can hold CUPTI";
+  }
   if (rc == CUPTI_ERROR_UNKNOWN && api.driver_version == 0 && !api.simulated)
     hint = "there is no NVIDIA driver here; without a GPU use device=\"sim\"";
   throw Error::from_call(message, hint, rc, result_name(rc), call);
