@@ -322,7 +322,7 @@ SessionCounts Session::counts() const {
   if (!x_decoder || x_state == State::kStopped) return x_final;
   const Activity& activity = Activity::instance();
   return {activity.launches(), x_decoder->kernels_received(), activity.kernels_lost_in_pool(),
-          x_decoder->live_bytes()};
+          x_decoder->without_times(), x_decoder->live_bytes()};
 }
 
 std::vector<std::pair<std::string, uint64_t>> Session::losses() const {

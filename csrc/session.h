@@ -38,6 +38,7 @@ struct SessionCounts {
   uint64_t launches = 0;              // kernel launches seen
   uint64_t kernels_received = 0;      // kernel records that reached the decoder
   uint64_t kernels_lost_in_pool = 0;  // of losses.pool_exhausted
+  uint64_t without_times = 0;         // records of GPU work that CUPTI had no times for
   size_t live_bytes = 0;
 };
 
@@ -82,6 +83,8 @@ class Session {
 
   std::shared_ptr<Store> next_segment(int timeout_ms);
   SessionCounts counts() const;
+  // CUDA was initialised before start().
+  bool cuda_was_up() const { return Activity::instance().cuda_was_up(); }
   std::vector<std::pair<std::string, uint64_t>> losses() const;
   // What the result should say beside its numbers.
   std::vector<std::string> notes() const { return Activity::instance().notes(); }

@@ -23,6 +23,7 @@ class Device:
 
     simulated = False
     chip = ""
+    plays_every_call = False  # a session on it leaves no API call out
 
     def __init__(self, spec: str, library: Any) -> None:
         self.spec = spec
@@ -129,6 +130,8 @@ class SimulatedDevice(Device):
 
 class ReplayDevice(SimulatedDevice):
     """A recorded trace, played through the stand-in when the session starts."""
+
+    plays_every_call = True
 
     def __init__(self, path: str, speed: float) -> None:
         from cuptiprof.sim.replay import TracePlayer

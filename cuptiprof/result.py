@@ -140,6 +140,14 @@ class Result:
         """The same run with only the kernels that `mask` selects."""
         return Result({**self.tables, "kernels": self.kernels.where(mask)}, self.metadata, self.losses)
 
+    def timed(self) -> Result:
+        """The same run without the GPU work that CUPTI had no times for (start and end 0): what sums of time and traces
+        are made of."""
+        timed = {name: self.tables[name].timed() for name in ("kernels", "memcpys", "memsets", "graph_launches")}
+        if all(table is self.tables[name] for name, table in timed.items()):
+            return self
+        return Result({**self.tables, **timed}, self.metadata, self.losses)
+
     def filter(self, kernels: KernelFilter | str) -> Result:
         """The same run with only the kernels that the filter selects (skip and count in launch order).
 
@@ -230,7 +238,7 @@ def gpu_span(result: Result) -> tuple[int, int]:
     """Start of the first and end of the last GPU activity, ns; (0, 0) if there was none."""
     starts, ends = [], []
     for name in ("kernels", "memcpys", "memsets"):
-        table = result.tables[name]
+        table = result.tables[name].timed()
         if len(table):
             starts.append(int(np.min(table["start"])))
             ends.append(int(np.max(table["end"])))

@@ -33,6 +33,9 @@ class Arguments:
     budget: int
     buffer_size: int
     buffer_count: int
+    device_buffer_size: int
+    device_buffers: int
+    all_api_calls: bool
     latency_timestamps: bool
     profile_from_start: bool
 
@@ -50,6 +53,9 @@ class Arguments:
             budget=self.budget,
             buffer_size=self.buffer_size,
             buffer_count=self.buffer_count,
+            device_buffer_size=self.device_buffer_size,
+            device_buffers=self.device_buffers,
+            all_api_calls=self.all_api_calls or device.plays_every_call,
             latency_timestamps=self.latency_timestamps,
             profiler_calls=not self.profile_from_start,
             label=who_started(),
@@ -71,6 +77,9 @@ def check_arguments(
     budget: int | str,
     buffer_size: int | str | None,
     buffer_count: int | None,
+    device_buffer_size: int | str | None,
+    device_buffers: int | None,
+    all_api_calls: bool,
     latency_timestamps: bool,
     profile_from_start: bool,
 ) -> Arguments:
@@ -88,6 +97,7 @@ def check_arguments(
         "regions": str(regions) if regions is not None else None,
         "keep": keep,
         "budget": budget,
+        "latency_timestamps": latency_timestamps,
         "profile_from_start": profile_from_start,
     }
     kinds = kinds_of(recorded["activities"])
@@ -95,6 +105,7 @@ def check_arguments(
     try:
         budget_bytes = parse_bytes(budget, "budget")
         buffer_bytes = parse_bytes(buffer_size, "buffer_size") if buffer_size is not None else 0
+        device_bytes = parse_bytes(device_buffer_size, "device_buffer_size") if device_buffer_size is not None else 0
     except ValueError as e:
         raise BudgetError(str(e)) from None
     if budget_bytes > memory_limit():
@@ -114,6 +125,9 @@ def check_arguments(
         budget=budget_bytes,
         buffer_size=buffer_bytes,
         buffer_count=buffer_count or 0,
+        device_buffer_size=device_bytes,
+        device_buffers=device_buffers or 0,
+        all_api_calls=all_api_calls,
         latency_timestamps=latency_timestamps,
         profile_from_start=profile_from_start,
     )

@@ -24,6 +24,16 @@ class EmptySelectionWarning(UserWarning):
     """A kernel filter selected nothing."""
 
 
+_LATE_LATENCY = (
+    "CUDA was initialised before the session, and NVIDIA wants latency timestamps switched on before: "
+    "kernels.queued and submitted may be 0"
+)
+_WITHOUT_TIMES = (
+    "{:,} records of GPU work came without times: CUPTI's buffers in GPU memory were used up "
+    "(give more: device_buffer_size=, device_buffers=), or the work had not ended when the session did"
+)
+
+
 class Step(NamedTuple):
     """A training step: number, start and end (ns, run clock), thread that ended it."""
 
@@ -76,6 +86,11 @@ def assemble(
     losses = dict(session.losses())
     if counters is not None:
         losses |= counters.add_to(session, tables, metadata, warned)
+    metadata["cuda_was_up"] = session.cuda_was_up
+    if session.cuda_was_up and (metadata.get("arguments") or {}).get("latency_timestamps"):
+        _note(metadata, _LATE_LATENCY)
+    if metadata["launches"]["without_times"]:
+        _note(metadata, _WITHOUT_TIMES.format(metadata["launches"]["without_times"]))
     if spill is not None and spill.error is not None:
         losses["spill_dropped"] += spill.lost_rows
         _note(metadata, f"spilling failed: {spill.error}")

@@ -206,6 +206,11 @@ class Table:
         out.counters = self.counters
         return out
 
+    def timed(self) -> Table:
+        """The rows that have times: CUPTI may have none for a piece of GPU work, whose start and end are then 0."""
+        end = self._columns["end"]
+        return self if end.all() else self.where(end != 0)
+
     def sorted_by(self, column: str) -> Table:
         """Rows in ascending order of a stored column (stable)."""
         return self.where(np.argsort(self.codes(column), kind="stable"))

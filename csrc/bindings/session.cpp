@@ -88,7 +88,8 @@ Attribution attribution_of(const std::string& attribution) {
 
 std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vector<int>& kinds,
                                       const std::string& keep, size_t budget, size_t buffer_size,
-                                      size_t buffer_count, bool latency_timestamps, bool profiler_calls,
+                                      size_t buffer_count, size_t device_buffer_size, size_t device_buffers,
+                                      bool all_api_calls, bool latency_timestamps, bool profiler_calls,
                                       const std::string& label, int drain_timeout_ms,
                                       std::shared_ptr<KernelFilter> filter,
                                       std::optional<CounterOptions> counters,
@@ -96,7 +97,8 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
-  o.activity.latency_timestamps = latency_timestamps;
+  o.activity.settings = {latency_timestamps, device_buffer_size, device_buffers};
+  o.activity.all_api_calls = all_api_calls;
   o.activity.profiler_calls = profiler_calls;
   o.activity.attribution = attribution_of(attribution);
   o.keep = keep_of(keep);
@@ -127,6 +129,7 @@ void register_session(py::module_& m) {
   session
       .def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
            py::arg("budget"), py::arg("buffer_size") = 0, py::arg("buffer_count") = 0,
+           py::arg("device_buffer_size") = 0, py::arg("device_buffers") = 0, py::arg("all_api_calls") = false,
            py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false, py::arg("label") = "",
            py::arg("drain_timeout_ms") = 1000, py::arg("filter") = nullptr,
            py::arg("counters") = std::nullopt, py::arg("attribution") = "callback")
@@ -142,6 +145,7 @@ void register_session(py::module_& m) {
       .def("finalize", &Session::finalize, nogil)
       .def("next_segment", &Session::next_segment, py::arg("timeout_ms"), nogil)
       .def_property_readonly("state", &Session::state)
+      .def_property_readonly("cuda_was_up", &Session::cuda_was_up)
       .def("losses", &Session::losses, "[(counter, value), ...]")
       .def("notes", &Session::notes, "What the result should say beside its numbers.")
       .def("counts", [](const Session& s) {
@@ -150,6 +154,7 @@ void register_session(py::module_& m) {
         d["launches"] = c.launches;
         d["kernels_received"] = c.kernels_received;
         d["kernels_lost_in_pool"] = c.kernels_lost_in_pool;
+        d["without_times"] = c.without_times;
         d["live_bytes"] = c.live_bytes;
         return d;
       });

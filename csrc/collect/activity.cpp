@@ -1,20 +1,18 @@
 #include "collect/activity.h"
 
 #include <chrono>
-#include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "collect/clock_source.h"
 #include "collect/kernel_names.h"
+#include "collect/kinds.h"
 #include "collect/regions.h"
 #include "cupti/api.h"
 #include "cupti/call.h"
 #include "cupti/captures.h"
 #include "cupti/cbids.h"
-#include "cupti/detach.h"
 #include "cupti/exclusion.h"
 
 namespace cuptiprof {
@@ -22,56 +20,12 @@ namespace {
 
 constexpr auto kClosingPatience = std::chrono::seconds(2);
 
-// The library whose clock simulated records carry.
-std::atomic<const Api*> g_clock_api{nullptr};
-
-int64_t library_clock() {
-  uint64_t t = 0;
-  g_clock_api.load(std::memory_order_relaxed)->cuptiGetTimestamp(&t);
-  return static_cast<int64_t>(t);
-}
-
-uint64_t CUPTIAPI run_clock() { return static_cast<uint64_t>(monotonic_ns()); }
-
-// Once per process and library (and after each cuptiFinalize), before any kind is enabled: registering again
-// corrupts the first records of the later session. A library that refuses keeps its own clock, and regions
-// are then stamped with that.
-void set_clock(const std::shared_ptr<const Api>& api) {
-  static std::mutex mutex;  // guards `registered`; held over no other CUPTI user's call
-  static std::map<std::string, uint32_t> registered;    // libraries that use our clock; finalized so often
-  static std::vector<std::shared_ptr<const Api>> kept;  // a clock source must outlive every reader
-  const std::lock_guard lock(mutex);
-  if (!api->simulated) {
-    const auto before = registered.find(api->path);
-    if (before != registered.end() && before->second == times_finalized(*api))
-      return g_clock_source.store(nullptr);
-    if (api->cuptiActivityRegisterTimestampCallback &&
-        api->cuptiActivityRegisterTimestampCallback(&run_clock) == CUPTI_SUCCESS) {
-      registered[api->path] = times_finalized(*api);
-      return g_clock_source.store(nullptr);
-    }
-  }
-  kept.push_back(api);
-  g_clock_api.store(api.get());
-  g_clock_source.store(&library_clock);
-}
-
 // A copy that is never freed; sessions with the same options share it.
 const ActivityOptions* kept_for_good(const ActivityOptions& options) {
   static auto& kept = *new std::vector<std::unique_ptr<const ActivityOptions>>;  // one session at a time
   for (const auto& known : kept)
     if (*known == options) return known.get();
   return kept.emplace_back(std::make_unique<ActivityOptions>(options)).get();
-}
-
-// Devices, contexts and streams that are there already would give no record: CUPTI writes one when they come
-// to be, which in a program that uses CUDA already was before us.
-CUptiResult enable_kind(const Api& a, CUpti_ActivityKind kind) {
-  const bool exists_before = kind == CUPTI_ACTIVITY_KIND_DEVICE || kind == CUPTI_ACTIVITY_KIND_CONTEXT ||
-                             kind == CUPTI_ACTIVITY_KIND_STREAM;
-  if (exists_before && a.cuptiActivityEnableAndDump && a.cuptiActivityEnableAndDump(kind) == CUPTI_SUCCESS)
-    return CUPTI_SUCCESS;
-  return a.cuptiActivityEnable(kind);
 }
 
 bool is_host_side(CUpti_ActivityKind kind) {
@@ -101,16 +55,12 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
   x_options = std::move(options);
   x_options_seen.store(kept_for_good(x_options));
   try {
-    if (a.cuptiSetThreadIdType) a.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-    set_clock(x_owner);
+    int devices = 0;
+    x_cuda_was_up = a.cuDeviceGetCount && a.cuDeviceGetCount(&devices) == CUDA_SUCCESS;
+    use_run_clock(x_owner);
     take_back_buffers();
     x_pool.configure(x_options.buffer_bytes, x_options.buffer_count);
-    if (a.cuptiActivitySetAttribute) {
-      // CUPTI need not clear our buffers on the launching thread: the decoder does (BufferPool::release).
-      uint8_t zeroed = 1;
-      size_t size = sizeof zeroed;
-      a.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
-    }
+    x_settings.apply(a, x_options.settings);
     check(a, a.cuptiActivityRegisterCallbacks(&Activity::on_buffer_requested, &Activity::on_buffer_completed),
           "cuptiActivityRegisterCallbacks");
     x_attached.store(true);
@@ -198,6 +148,7 @@ void Activity::detach() noexcept {
   if (!x_subscriber) return;
   disable();
   x_attached.store(false);
+  x_settings.restore(*x_owner);
   x_owner->cuptiUnsubscribe(x_subscriber);
   x_subscriber = nullptr;
 }
@@ -206,12 +157,10 @@ void Activity::set_kinds(bool on, bool throwing) {
   const Api& a = *x_api.load();
   const ActivityOptions& options = *x_options_seen.load();
   for (const auto kind : options.kinds) {
-    const CUptiResult rc = on ? enable_kind(a, kind) : a.cuptiActivityDisable(kind);
+    const CUptiResult rc = on ? enable_kind(a, kind, options.all_api_calls) : a.cuptiActivityDisable(kind);
     if (rc != CUPTI_SUCCESS && on && throwing)
       check(a, rc, "cuptiActivityEnable", "activity kind " + std::to_string(static_cast<int>(kind)));
   }
-  if (on && options.latency_timestamps && a.cuptiActivityEnableLatencyTimestamps)
-    a.cuptiActivityEnableLatencyTimestamps(1);
 }
 
 void Activity::enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on) {

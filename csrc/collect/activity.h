@@ -26,6 +26,7 @@
 #include "collect/buffer_pool.h"
 #include "collect/buffer_watch.h"
 #include "collect/external_correlation.h"
+#include "collect/settings.h"
 #include "collect/thread_slots.h"
 #include "cupti/observers.h"
 #include "store/losses.h"
@@ -37,8 +38,9 @@ class Decoder;
 
 struct ActivityOptions {
   std::vector<CUpti_ActivityKind> kinds;
-  bool latency_timestamps = false;  // fills kernels.queued and .submitted; costs time on every launch
-  bool profiler_calls = false;      // cudaProfilerStart/Stop open and close the window
+  CuptiSettings settings;       // latency timestamps cost time on every launch
+  bool all_api_calls = false;   // those too that ask and do nothing, a thousand times a step
+  bool profiler_calls = false;  // cudaProfilerStart/Stop open and close the window
   Attribution attribution = Attribution::kCallback;
   size_t buffer_bytes = 0;  // of one activity buffer
   size_t buffer_count = 0;
@@ -90,6 +92,8 @@ class Activity {
   void watch_buffers() noexcept;
   // What a result of the session should say, for people.
   std::vector<std::string> notes() const;
+  // CUDA was initialised before the session began.
+  bool cuda_was_up() const noexcept { return x_cuda_was_up; }
   bool window_open() const noexcept { return x_enabled.load(std::memory_order_relaxed); }
 
  private:
@@ -136,6 +140,8 @@ class Activity {
   std::atomic<bool> x_attached{false};
   std::atomic<bool> x_enabled{false};
   std::atomic<bool> x_closing{false};  // a thread is in close_window()
+  SettingsGuard x_settings;
+  bool x_cuda_was_up = false;
   BufferPool x_pool;
   BufferWatch x_watch;
   std::atomic<int64_t> x_returned_at{0};  // when the last buffer of ours came back

@@ -26,7 +26,6 @@ void set_times(Row& row, uint64_t start, uint64_t end) {
 template <typename Record>
 rows::memcpys copy_row(const Record& m) {
   rows::memcpys row;
-  set_times(row, m.start, m.end);
   row.bytes = m.bytes;
   row.graph_node_id = m.graphNodeId;
   row.correlation_id = m.correlationId;
@@ -47,8 +46,8 @@ rows::memcpys copy_row(const Record& m) {
 
 void RecordDecoder::memcpy_record(Store& store, const CUpti_Activity* record) {
   const auto& m = as<CUpti_ActivityMemcpy6>(record);
-  if (!valid_times(m.start, m.end)) return;
   rows::memcpys row = copy_row(m);
+  set_work_times(row, m.start, m.end);
   row.copy_count = x_version >= kMemcpyHasCopyCount ? m.copyCount : 0;
   row.src_device = row.dst_device = m.deviceId;
   row.src_context = row.dst_context = m.contextId;
@@ -58,8 +57,8 @@ void RecordDecoder::memcpy_record(Store& store, const CUpti_Activity* record) {
 
 void RecordDecoder::peer_memcpy(Store& store, const CUpti_Activity* record) {
   const auto& m = as<CUpti_ActivityMemcpyPtoP4>(record);
-  if (!valid_times(m.start, m.end)) return;
   rows::memcpys row = copy_row(m);
+  set_work_times(row, m.start, m.end);
   row.src_device = m.srcDeviceId;
   row.src_context = m.srcContextId;
   row.dst_device = m.dstDeviceId;
@@ -71,9 +70,8 @@ void RecordDecoder::peer_memcpy(Store& store, const CUpti_Activity* record) {
 
 void RecordDecoder::memset_record(Store& store, const CUpti_Activity* record) {
   const auto& m = as<CUpti_ActivityMemset4>(record);
-  if (!valid_times(m.start, m.end)) return;
   rows::memsets row;
-  set_times(row, m.start, m.end);
+  set_work_times(row, m.start, m.end);
   row.bytes = m.bytes;
   row.graph_node_id = m.graphNodeId;
   row.value = m.value;
@@ -210,9 +208,8 @@ void RecordDecoder::overhead(Store& store, const CUpti_Activity* record) {
 
 void RecordDecoder::graph_launch(Store& store, const CUpti_Activity* record) {
   const auto& g = as<CUpti_ActivityGraphTrace2>(record);
-  if (!valid_times(g.start, g.end)) return;
   rows::graph_launches row;
-  set_times(row, g.start, g.end);
+  set_work_times(row, g.start, g.end);
   row.correlation_id = g.correlationId;
   row.graph_id = g.graphId;
   row.device = g.deviceId;
@@ -254,7 +251,7 @@ void RecordDecoder::device(Store& store, const CUpti_Activity* record) {
   // Devices that CUDA does not see have IDs of their own kind, and no work.
   if (d.isCudaVisible && x_resources.is_new_device(d.id)) store.append(device_row(store, d));
   // From 13.0 on each record brings a name of its own.
-  if (x_frees && x_version >= kDeviceNameIsOurs) std::free(const_cast<char*>(d.name));
+  if (x_live && x_version >= kDeviceNameIsOurs) std::free(const_cast<char*>(d.name));
 }
 
 rows::devices RecordDecoder::device_row(Store& store, const CUpti_ActivityDevice5& d) {

@@ -57,6 +57,7 @@ class Decoder {
   // keep="spill": the next full store; null after `timeout_ms`, or when the decoder ended.
   std::shared_ptr<Store> next_segment(int timeout_ms);
 
+  uint64_t without_times() const { return x_records.without_times(); }
   uint64_t kernels_received() const { return x_records.kernels_received(); }
   size_t live_bytes() const { return x_live_bytes.load(std::memory_order_relaxed); }
 

@@ -1,8 +1,10 @@
 #include "collect/record_decoder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
+#include "base/clock.h"
 #include "collect/kernel_names.h"
 #include "collect/region_tracker.h"
 #include "cupti/api.h"
@@ -68,11 +70,21 @@ rows::launch_configs config_of(const CUpti_ActivityKernel10& k, bool has_device_
   return c;
 }
 
+// Clocks of CPU and GPU are laid over each other with less error than this. 0: never a time.
+constexpr int64_t kSlackBefore = 10'000'000'000, kSlackAfter = 1'000'000'000;
+
+// A clock that is not ours may step, or not go on while work does.
+bool is_our_clock() { return g_clock_source.load(std::memory_order_relaxed) == nullptr; }
+
+uint64_t earliest_time() {
+  return is_our_clock() ? static_cast<uint64_t>(std::max<int64_t>(monotonic_ns() - kSlackBefore, 1)) : 1;
+}
+
 }  // namespace
 
 RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls,
                              Losses& losses, std::shared_ptr<const KernelFilter> filter,
-                             Attribution attribution, bool keeps_driver_calls, bool frees)
+                             Attribution attribution, bool keeps_driver_calls, bool live)
     : x_api(api),
       x_regions(regions),
       x_calls(calls),
@@ -81,7 +93,8 @@ RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const Corre
       x_version(static_cast<uint32_t>(api.version)),
       x_attribution(attribution),
       x_keeps_driver_calls(keeps_driver_calls),
-      x_frees(frees),
+      x_live(live),
+      x_earliest(live ? earliest_time() : 1),
       x_names(kNameEntries),
       x_configs(kConfigEntries) {
   if (x_filter) {
@@ -107,6 +120,7 @@ void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
     x_names_epoch = epoch;
     forget_names();
   }
+  if (x_live && is_our_clock()) x_latest = static_cast<uint64_t>(monotonic_ns() + kSlackAfter);
   CUpti_Activity* record = nullptr;
   try {
     decode_records(store, record, data, valid_bytes);
@@ -238,8 +252,10 @@ bool RecordDecoder::must_wait(const CUpti_Activity* record, const uint8_t* buffe
   }
 }
 
+// Outside of the session are times of another client's clock, and those that a change of clocks spoils.
 bool RecordDecoder::valid_times(uint64_t start, uint64_t end) {
-  if (start != 0 && end >= start) return true;
+  if (start >= x_earliest && end >= start && end <= x_latest) [[likely]]
+    return true;
   count(x_losses.invalid_timestamps);
   return false;
 }
@@ -333,7 +349,6 @@ void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
   if (k.graphNodeId == 0 && !from_device)
     x_kernels_received.store(x_kernels_received.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);
-  if (!valid_times(k.start, k.end)) return;
   uint32_t epoch = 0;
   const bool earlier =
       x_names_epoch != 0 && (epoch = g_kernel_names.epoch_of(k.correlationId)) < x_names_epoch;
@@ -343,8 +358,7 @@ void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
     return;
   }
   rows::kernels row;
-  row.start = static_cast<int64_t>(k.start);
-  row.end = static_cast<int64_t>(k.end);
+  set_work_times(row, k.start, k.end);
   row.queued = static_cast<int64_t>(k.queued);
   row.submitted = static_cast<int64_t>(k.submitted);
   row.completed = static_cast<int64_t>(k.completed);

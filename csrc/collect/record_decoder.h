@@ -28,7 +28,7 @@ class RecordDecoder {
  public:
   RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls, Losses& losses,
                 std::shared_ptr<const KernelFilter> filter, Attribution attribution = Attribution::kCallback,
-                bool keeps_driver_calls = true, bool frees = false);
+                bool keeps_driver_calls = true, bool live = false);
 
   ~RecordDecoder();
 
@@ -48,6 +48,8 @@ class RecordDecoder {
   // Devices that CUDA knows and no record described.
   void add_missing_devices(Store& store) { x_resources.add_missing_devices(x_api, store); }
 
+  // Records of GPU work whose times CUPTI could not give.
+  uint64_t without_times() const { return x_without_times.load(std::memory_order_relaxed); }
   // Kernel records that came, graph nodes not counted: what launches are reconciled with.
   uint64_t kernels_received() const { return x_kernels_received.load(std::memory_order_relaxed); }
 
@@ -97,6 +99,9 @@ class RecordDecoder {
   uint32_t config_id(Store& store, const CUpti_Activity* record);
   bool selected(const CUpti_ActivityKernel10& kernel, const NameVerdict& name);
   bool valid_times(uint64_t start, uint64_t end);
+  // Times of GPU work, whose row is kept without any (0 and 0) where they are not to be had.
+  template <typename Row>
+  void set_work_times(Row& row, uint64_t start, uint64_t end);
   template <typename Row>
   void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);
   uint32_t text(Store& store, const char* s) { return s ? store.strings().intern(s) : 0; }
@@ -111,10 +116,15 @@ class RecordDecoder {
   const Attribution x_attribution;
   const bool x_keeps_driver_calls;  // false: they only explain launches
   WaitingRecords x_waiting;
-  const bool x_frees;  // what records bring for the client to free: they are CUPTI's own, not a file's
+  const bool
+      x_live;  // records come from CUPTI now, in this session, with what is to be freed; not from a file
   KnownResources x_resources;
   bool x_calls_came = false;  // since waiting records were last looked at
   std::atomic<uint64_t> x_kernels_received{0};
+  std::atomic<uint64_t> x_without_times{0};
+  // Times of records lie between these; looked at once a buffer.
+  const uint64_t x_earliest;
+  uint64_t x_latest = ~uint64_t{0};
   uint32_t x_names_epoch = 0;      // of the names in x_names
   std::vector<NameEntry> x_names;  // direct-mapped by pointer
   // Of launches before the last unload: by pointer and epoch.
@@ -131,6 +141,16 @@ class RecordDecoder {
   };
   std::vector<OpenMarker> x_markers;  // NVTX ranges begun and not yet ended
 };
+
+template <typename Row>
+inline void RecordDecoder::set_work_times(Row& row, uint64_t start, uint64_t end) {
+  if (valid_times(start, end)) [[likely]] {
+    row.start = static_cast<int64_t>(start);
+    row.end = static_cast<int64_t>(end);
+  } else if (start == 0 && end == 0) {
+    count(x_without_times);
+  }
+}
 
 // Region, instance and thread of the call that caused the record. api_calls carry their own thread.
 template <typename Row>

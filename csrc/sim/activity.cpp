@@ -218,8 +218,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetAttribute(CUpti_ActivityAttribut
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc function) {
   SIM_FAULTS("cuptiActivityRegisterTimestampCallback");
   if (!function) return CUPTI_ERROR_INVALID_PARAMETER;
-  Machine::get().set_timestamp_callback(function);
-  return CUPTI_SUCCESS;
+  return Machine::get().clock().set(function) ? CUPTI_SUCCESS : CUPTI_ERROR_NOT_SUPPORTED;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enable) {

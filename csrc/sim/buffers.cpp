@@ -100,6 +100,12 @@ void write_fields(uint8_t* to, const void* record, size_t bytes) {
 
 void put(Buffer& b, const void* record, size_t bytes, size_t stride, uint64_t complete_at) {
   Machine& m = Machine::get();
+  alignas(8) uint8_t stamped[512];
+  if (m.clock().changes_records() && bytes <= sizeof stamped) {
+    std::memcpy(stamped, record, bytes);
+    m.clock().stamp(reinterpret_cast<CUpti_Activity*>(stamped));
+    record = stamped;
+  }
   write_fields(b.data + b.used, record, std::min(bytes, stride));
   b.used += stride;
   ++b.records;

@@ -177,6 +177,6 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiFinalize() {
   drop_profilers();
   forget_buffer_callbacks();
   reset_activity_settings();
-  Machine::get().set_timestamp_callback(nullptr);
+  Machine::get().clock().reset(Machine::get().virtual_clock());
   return CUPTI_SUCCESS;
 }

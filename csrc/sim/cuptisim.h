@@ -116,7 +116,7 @@ void cuptisim_close(void);
 // Returns 0, or the CUresult of the first op that failed (its index in *done).
 int cuptisim_run(const cuptisim_op* ops, size_t count, size_t* done);
 
-uint64_t cuptisim_now(void);                   // the clock that records carry, ns
+uint64_t cuptisim_now(void);                   // the machine's own time, ns: CLOCK_MONOTONIC, or virtual
 void cuptisim_advance(uint64_t ns_at);         // virtual clock: move to this time if later
 void cuptisim_set_thread(uint32_t tid);        // thread ID that this thread reports; 0: its own
 uint64_t cuptisim_event_time(uint32_t event);  // when the GPU passed it (or will), ns; 0: never recorded

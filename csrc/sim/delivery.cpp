@@ -171,7 +171,7 @@ uint32_t buffers_outstanding() { return g_outstanding.load(); }
 void complete_later(const Buffer& b) { Worker::get().give(b); }
 
 void complete_now(Buffer& b, uint64_t now) {
-  if (now != 0 && b.complete_at > now) cut_unfinished(b, now);
+  if (now != 0 && b.complete_at > now) cut_unfinished(b, Machine::get().clock().of(now));
   if (const auto f = fault(CUPTISIM_FAULT_SHUFFLE)) shuffle(b, std::max<uint64_t>(f->a, 2));
   Machine::get().truth.buffers_completed.fetch_add(1);
   g_outstanding.fetch_sub(1);

@@ -23,7 +23,8 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiGetVersion(uint32_t* version) {
 SIM_EXPORT CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* timestamp) {
   SIM_FAULTS("cuptiGetTimestamp");
   if (!timestamp) return CUPTI_ERROR_INVALID_PARAMETER;
-  *timestamp = Machine::get().now();
+  Machine& m = Machine::get();
+  *timestamp = m.clock().timestamp(m.now());
   return CUPTI_SUCCESS;
 }
 

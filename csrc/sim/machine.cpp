@@ -5,17 +5,12 @@
 
 #include <algorithm>
 
+#include "activity.h"
 #include "callbacks.h"
 #include "records.h"
 
 namespace sim {
 namespace {
-
-uint64_t monotonic() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<uint64_t>(t.tv_sec) * 1000000000ull + static_cast<uint64_t>(t.tv_nsec);
-}
 
 void raise_to(std::atomic<uint64_t>& value, uint64_t at) {
   uint64_t seen = value.load(std::memory_order_relaxed);
@@ -55,7 +50,7 @@ void Machine::reset(const cuptisim_config& given) {
   x_version = c.cupti_version;
   x_virtual = c.virtual_clock != 0;
   x_virtual_now = 1'000;  // 0 would read as "no timestamp"
-  x_timestamp = nullptr;
+  x_clock.reset(x_virtual);
   x_initialised = false;
   x_chip = chip_named(c.chip);
   x_devices = c.num_devices;
@@ -78,9 +73,7 @@ void Machine::reset(const cuptisim_config& given) {
 }
 
 uint64_t Machine::now() const {
-  if (virtual_clock()) return x_virtual_now.load(std::memory_order_relaxed);
-  const auto registered = x_timestamp.load(std::memory_order_relaxed);
-  return registered ? registered() : monotonic();
+  return virtual_clock() ? x_virtual_now.load(std::memory_order_relaxed) : monotonic();
 }
 
 void Machine::advance(uint64_t at) { raise_to(x_virtual_now, at); }
@@ -121,6 +114,7 @@ Context* Machine::context(uint32_t device, uint32_t id) {
       slot = std::make_unique<Context>();
       slot->id = actual;
       slot->device = device;
+      slot->latency = latency_timestamps();
       made = slot.get();
     }
     found = slot.get();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cuptisim.h"
+#include "record_clock.h"
 
 namespace sim {
 
@@ -42,6 +43,7 @@ struct Context {
   uint32_t id;
   uint32_t device;
   std::atomic<uint64_t> busy_until{0};
+  bool latency = false;                                 // made while latency timestamps were on
   std::atomic<uint64_t> kinds{0};                       // bit per kind that cuptiActivityEnableContext set
   std::mutex mutex;                                     // guards `streams`; serialised kernels queue on it
   std::map<uint32_t, std::unique_ptr<Stream>> streams;  // a Stream stays where it is
@@ -64,7 +66,9 @@ class Machine {
 
   uint32_t version() const { return x_version.load(std::memory_order_relaxed); }
   bool virtual_clock() const { return x_virtual.load(std::memory_order_relaxed); }
+  // The machine's own time: what it schedules by.
   uint64_t now() const;
+  RecordClock& clock() { return x_clock; }
   void advance(uint64_t at);
   // Host time until the clock passes `at`: a jump under the virtual clock, a real wait otherwise.
   void wait_until(uint64_t at);
@@ -72,7 +76,6 @@ class Machine {
   bool initialised() const { return x_initialised.load(); }
   // False: it was up already.
   bool initialise() { return !x_initialised.exchange(true); }
-  void set_timestamp_callback(CUpti_TimestampCallbackFunc f) { x_timestamp.store(f); }
 
   // Context `id` on `device`, made if new (0: the device's primary one), with its CONTEXT record and
   // callbacks. nullptr: that context is another device's.
@@ -114,9 +117,9 @@ class Machine {
   std::atomic<bool> x_virtual{false};
   std::atomic<bool> x_initialised{false};
   std::atomic<uint64_t> x_virtual_now{0};
-  std::atomic<CUpti_TimestampCallbackFunc> x_timestamp{nullptr};
   std::atomic<uint64_t> x_number{1};
   uint64_t x_first_seed = 1;
+  RecordClock x_clock;
   const Chip* x_chip;
   uint32_t x_devices = 1;
   uint64_t x_latency = 3000;

@@ -39,7 +39,7 @@ void kernel_record(const Work& w) {
   r.correlationId = w.correlation;
   r.gridId = w.correlation;
   r.name = intern(op.name);
-  if (latency_timestamps() && w.node == 0) {
+  if (latency_timestamps() && w.context.latency && w.node == 0) {
     r.queued = w.call_time;
     r.submitted = w.call_time + m.launch_latency() / 2;
   }

@@ -53,6 +53,7 @@ def join(metrics: Sequence[Metric], ranges: Table, values: Table, kernels: Table
     regions inside it are not part of it.
     """
     width = len(metrics)
+    kernels = kernels.timed()
     if not len(ranges) or not len(kernels) or not width:
         return ranges, values
     counts = np.array([m.kind == "count" for m in metrics])

@@ -42,7 +42,7 @@ def export(
     for f in FORMATS:
         if f.name == format or (format is None and name.endswith(f.suffixes)):
             with replacing_file(path) as temporary:
-                f.write(result, temporary, name.endswith(".gz"), progress)
+                f.write(result.timed(), temporary, name.endswith(".gz"), progress)
             return
     known = "; ".join(f"{f.name} ({', '.join(f.suffixes)})" for f in FORMATS)
     raise ResultError(f"cannot tell the format of {name!r}" if format is None else f"unknown format {format!r}",

@@ -44,6 +44,9 @@ VIEWS: dict[str, Callable[..., View]] = {
 }
 """Name -> function of (result, *, demangle: bool = True, limit: int | None = None) -> View; `limit` is rows a block."""
 
+_OF_TIMES = frozenset({"summary", "gpu-trace", "regions", "priorities"})
+"""Views of times: work without any is left out of them, and the header says so."""
+
 _TITLES = {
     "summary": "Profiling result",
     "gpu-trace": "GPU trace",
@@ -82,7 +85,7 @@ def make_report(result: Result, view: str = "summary", *, units: str = "auto", *
         view=view,
         title=_TITLES[view],
         header=_header(result),
-        content=VIEWS[view](result, **options),
+        content=VIEWS[view](result.timed() if view in _OF_TIMES else result, **options),
         losses=dict(result.losses),
         losses_line=result.losses.line(),
         units=units,
@@ -104,6 +107,9 @@ def _header(result: Result) -> tuple[str, ...]:
     names = sorted(set(result.devices["name"])) if len(result.devices) else []
     if names:
         lines.append("GPU: " + ", ".join(str(n) for n in names))
+    untimed = sum(int((result.tables[t]["end"] == 0).sum()) for t in ("kernels", "memcpys", "memsets"))
+    if untimed:
+        lines.append(f"{untimed:,} kernels, copies and sets have no times and are left out of every sum of time")
     if m.get("note"):
         lines.append(str(m["note"]))
     plan = CounterPlan.of(m)

@@ -37,7 +37,7 @@ class KeyAverages(list[dict[str, Any]]):
     """One row a region path (with host time) and one a kernel, copy kind or set; times in ns."""
 
     def __init__(self, result: Result) -> None:
-        super().__init__(_rows(result))
+        super().__init__(_rows(result.timed()))
         self._result = result
 
     def table(self, sort_by: str = "self_cuda_time_total", row_limit: int = 100) -> str:

@@ -362,7 +362,7 @@ class SimDevice:
         return (name.value or b"").decode() if rc == 0 else ""
 
     def now(self) -> int:
-        """The clock that records carry, ns."""
+        """The machine's own time, ns: CLOCK_MONOTONIC (in a session records carry it too), or the virtual clock."""
         return int(self._lib.cuptisim_now())
 
     def advance(self, at: int) -> None:

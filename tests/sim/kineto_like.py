@@ -20,7 +20,7 @@ _Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint3
 _Clock = ctypes.CFUNCTYPE(ctypes.c_uint64)
 
 
-class OtherClient:
+class KinetoLike:
     """`released`: subscribes at its first profile and never unsubscribes, as torch's Kineto up to August 2026 does;
     else it uses the activity API without subscribing (pytorch/kineto 7a3ba363)."""
 

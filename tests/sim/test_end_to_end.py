@@ -91,13 +91,13 @@ def test_dropped_records_are_counted(sim: SimDevice) -> None:
     assert "100 cupti_dropped" in str(r.summary())
 
 
-def test_invalid_timestamps_are_losses_not_rows(sim: SimDevice) -> None:
+def test_invalid_timestamps_are_losses(sim: SimDevice) -> None:
     with cuptiprof.profile(device="sim", activities=["kernel"]) as prof:
         device = SimDevice()
         device.inject(Fault.ZERO_TIMESTAMPS, a=4)
         device.launch("k", count=100)
     r = prof.result()
-    assert (len(r.kernels), r.losses["invalid_timestamps"]) == (75, 25)
+    assert (len(r.kernels), len(r.timed().kernels), r.losses["invalid_timestamps"]) == (100, 75, 25)
     assert r.losses["unreconciled_launches"] == 0
 
 

@@ -67,7 +67,7 @@ def test_only_launches_have_call_records(sim: SimDevice) -> None:
 
     def body(d: SimDevice) -> None:
         d.launch("k", count=10)
-        d.run(d.ops(1000, Op.API, cbid=17))
+        d.run(d.ops(1000, Op.API, cbid=16))
 
     r = collected("external", body, activities=["kernel"])
     assert len(r.kernels) == 10

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-from other_client import OtherClient
+from kineto_like import KinetoLike
 
 import cuptiprof
 from cuptiprof import _core
@@ -23,14 +23,14 @@ def device() -> Device:
 
 
 @pytest.fixture
-def kineto(sim: SimDevice) -> Iterator[OtherClient]:
+def kineto(sim: SimDevice) -> Iterator[KinetoLike]:
     """As in released PyTorch."""
-    client = OtherClient(released=True)
+    client = KinetoLike(released=True)
     yield client
     client.gone()
 
 
-def test_after_torch_profiler_cupti_is_kept(sim: SimDevice, kineto: OtherClient) -> None:
+def test_after_torch_profiler_cupti_is_kept(sim: SimDevice, kineto: KinetoLike) -> None:
     """Its profile is over, its subscription is not; stopping it cannot help."""
     kineto.start()
     kineto.stop()
@@ -49,7 +49,7 @@ def test_after_torch_profiler_cupti_is_kept(sim: SimDevice, kineto: OtherClient)
 
 @pytest.mark.parametrize(("version", "said"), [(120600, True), (130001, True), (130400, False)])
 def test_one_tool_at_a_time_is_said_of_libraries_that_it_holds_for(
-    sim: SimDevice, kineto: OtherClient, version: int, said: bool
+    sim: SimDevice, kineto: KinetoLike, version: int, said: bool
 ) -> None:
     sim.reset(virtual_clock=True, cupti_version=version)
     kineto.start()
@@ -59,7 +59,7 @@ def test_one_tool_at_a_time_is_said_of_libraries_that_it_holds_for(
     assert ("one tool at a time" in e.value.hint) is said
 
 
-def test_teardown_lets_go(sim: SimDevice, kineto: OtherClient) -> None:
+def test_teardown_lets_go(sim: SimDevice, kineto: KinetoLike) -> None:
     """TEARDOWN_CUPTI=1: unsubscribe and cuptiFinalize in the next call (CuptiCallbackApi::__callback_switchboard)."""
     kineto.start()
     kineto.stop()
@@ -71,7 +71,7 @@ def test_teardown_lets_go(sim: SimDevice, kineto: OtherClient) -> None:
     assert not prof.result().losses
 
 
-def test_a_session_before_its_first_use_does_it_no_harm(sim: SimDevice, kineto: OtherClient) -> None:
+def test_a_session_before_its_first_use_does_it_no_harm(sim: SimDevice, kineto: KinetoLike) -> None:
     with cuptiprof.profile(device=device()) as prof:
         sim.launch("k", count=10)
     kineto.start()
@@ -82,7 +82,7 @@ def test_a_session_before_its_first_use_does_it_no_harm(sim: SimDevice, kineto: 
     assert len(prof.result().kernels) == 10
 
 
-def test_first_used_inside_a_session_it_is_refused_for_good(sim: SimDevice, kineto: OtherClient) -> None:
+def test_first_used_inside_a_session_it_is_refused_for_good(sim: SimDevice, kineto: KinetoLike) -> None:
     prof = cuptiprof.profile(device=device()).start()
     kineto.start()
     assert kineto.status == 39
@@ -95,7 +95,7 @@ def test_first_used_inside_a_session_it_is_refused_for_good(sim: SimDevice, kine
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_client_that_does_not_subscribe(sim: SimDevice, order: str) -> None:
     """Newer Kineto. One after the other, each gets its own."""
-    newer = OtherClient(released=False)
+    newer = KinetoLike(released=False)
 
     def theirs() -> None:
         newer.start()

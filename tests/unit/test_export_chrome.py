@@ -101,7 +101,7 @@ def test_overlap_gets_rows_of_its_own(tmp_path: Path) -> None:
     assert names[7] == "stream 7 " and "overlapping" in names[rows["b"]]
 
 
-times = st.tuples(st.integers(0, 60), st.integers(0, 30))
+times = st.tuples(st.integers(1, 60), st.integers(0, 30))
 gpu = st.lists(st.tuples(times, st.sampled_from([7, 8]), st.integers(0, 4)), max_size=12)
 host = st.lists(st.tuples(times, st.sampled_from([70, 71])), max_size=4)
 

@@ -75,6 +75,7 @@ class Work:
     """The GPU work of a session by the outermost region it was launched in."""
 
     def __init__(self, result: Result) -> None:
+        result = result.timed()  # what had no times is among the losses, and the samples doubtful
         regions = result.regions
         self._instances = np.asarray(regions["instance"], np.int64)
         self._names = regions["name"]
