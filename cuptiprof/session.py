@@ -17,6 +17,7 @@ from cuptiprof.counters.request import make_request
 from cuptiprof.decorating import decorated
 from cuptiprof.devices import Device, open_device
 from cuptiprof.errors import SessionError
+from cuptiprof.nvtx_injection import MARKER, complaint
 from cuptiprof.result import Result
 from cuptiprof.schedule import Action, Schedule
 from cuptiprof.session_arguments import check_arguments
@@ -465,8 +466,11 @@ class profile:
     def _run(self) -> dict[str, Any]:
         """Metadata that only the session knows."""
         assert self._device is not None
+        of_nvtx = MARKER in self._arguments.kinds and not self._device.simulated
+        note = complaint(self._device.library.path) if of_nvtx else ""
         return {
             **self._device.metadata(),
+            **({"note": note} if note else {}),
             "start_time_ns": self._start_ns,
             "clock_pairs": [list(p) for p in self._clock_pairs],
             "arguments": dict(self._arguments.recorded),

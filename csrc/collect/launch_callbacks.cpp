@@ -10,6 +10,7 @@
 #include "cupti/cbids.h"
 #include "cupti/exclusion.h"
 #include "cupti/launch_gate.h"
+#include "cupti/launch_params.h"
 
 namespace cuptiprof {
 namespace {
@@ -77,7 +78,9 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     slot->nodes_created = 0;
     if (launch) {
       g_kernel_names.note(call.symbolName);
-      slot->launches.store(slot->launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      slot->launches.store(
+          slot->launches.load(std::memory_order_relaxed) + kernels_launched(cbid, call.functionParams),
+          std::memory_order_relaxed);
     }
     if (!slot->ring.push({now_ns(), task, nullptr, call.correlationId, EventKind::kLaunch},
                          slot->open_regions))
@@ -100,7 +103,9 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
     if (slot->nodes_created != 0) g_captures.launch_captured();
     if (slot->nodes_created != 0 || (result && *result != CUDA_SUCCESS))
-      slot->launches.store(slot->launches.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+      slot->launches.store(
+          slot->launches.load(std::memory_order_relaxed) - kernels_launched(cbid, call.functionParams),
+          std::memory_order_relaxed);
   }
 }
 

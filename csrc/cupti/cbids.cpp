@@ -11,7 +11,9 @@ std::span<const CUpti_CallbackId> driver_gpu_work_cbids() {
 #include "cupti/cbids.def"
 #undef CP_LAUNCH
 #undef CP_WORK
-  };
+      // Newer than the headers (13.5): cuMemcpyWithAttributesAsync, cuMemcpy3DWithAttributesAsync, each with
+      // its _ptsz.
+      837, 838, 839, 840};
   return ids;
 }
 

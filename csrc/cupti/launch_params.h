@@ -28,7 +28,18 @@ struct LaunchArguments {
 struct LaunchExArguments {
   const CUlaunchConfig* config;
 };
+struct LaunchMultiDeviceArguments {
+  const void* list;
+  unsigned devices;
+};
 }  // namespace detail
+
+// How many kernels a launch call launches: one, and a cooperative one over several devices one on each.
+inline uint64_t kernels_launched(CUpti_CallbackId cbid, const void* arguments) noexcept {
+  if (cbid != CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernelMultiDevice || !arguments) [[likely]]
+    return 1;
+  return static_cast<const detail::LaunchMultiDeviceArguments*>(arguments)->devices;
+}
 
 inline LaunchParams launch_params(CUpti_CallbackId cbid, const void* arguments) noexcept {
   LaunchParams p;

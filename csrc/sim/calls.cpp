@@ -142,6 +142,9 @@ CallArguments::CallArguments(const Call& c, bool driver, CUpti_CallbackId cbid) 
       x_config.hStream = stream;
       x_driver_ex = {&x_config, handle, nullptr, nullptr};
       x_used = &x_driver_ex;
+    } else if (cbid == DR(cuLaunchCooperativeKernelMultiDevice)) {
+      x_driver_multi = {nullptr, Machine::get().devices(), 0};
+      x_used = &x_driver_multi;
     } else {
       x_driver = {handle, grid, block, shared, stream, nullptr, nullptr};
       x_used = &x_driver;

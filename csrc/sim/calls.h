@@ -59,6 +59,10 @@ class CallArguments {
     const void* func;
     void** args;
   };
+  struct DriverLaunchMultiDevice {  // cuLaunchCooperativeKernelMultiDevice_params
+    void* list;
+    unsigned devices, flags;
+  };
   struct GraphLaunch {  // cuGraphLaunch_params, cudaGraphLaunch_v10000_params
     CUgraphExec executable;
     CUstream stream;
@@ -70,6 +74,7 @@ class CallArguments {
 
   union {
     DriverLaunch x_driver;
+    DriverLaunchMultiDevice x_driver_multi;
     DriverLaunchEx x_driver_ex;
     RuntimeLaunch x_runtime;
     RuntimeLaunchEx x_runtime_ex;

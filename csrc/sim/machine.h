@@ -35,8 +35,8 @@ struct Stream {
   std::atomic<uint64_t> busy_until{0};
   std::atomic<uint64_t> launches{0};
   std::array<std::atomic<uint64_t>, kPendingLaunches> ends{};  // of the last launches
-  std::atomic<bool> created{false};  // by the program, not by use
-  uint32_t priority = 0;             // of a created one
+  std::atomic<bool> created{false};                            // by the program, not by use
+  uint32_t priority = 0;                                       // of a created one
 };
 
 struct Context {

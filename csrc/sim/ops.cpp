@@ -1,6 +1,7 @@
 // One simulated CUDA call after another: callbacks, work, records.
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
+#include <cupti_driver_cbid.h>
 
 #include <algorithm>
 
@@ -50,6 +51,14 @@ uint32_t work(const Call& c) {
   const uint32_t rc =
       run_work({op, *c.context, c.stream, c.correlation, c.begin, op.graph_node_id, graph, {}}, true, at);
   if (rc != CUDA_SUCCESS) return rc;
+  // One kernel on each device, all under the call's correlation ID.
+  if (op.kind == CUPTISIM_OP_KERNEL && op.domain == CUPTI_CB_DOMAIN_DRIVER_API &&
+      op.cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernelMultiDevice)
+    for (uint32_t d = 0; d < m.devices(); ++d) {
+      if (d == c.context->device) continue;
+      Placed there{};
+      run_work({op, *m.context(d, 0), kDefaultStream, c.correlation, c.begin, 0, 0, {}}, true, there);
+    }
   constexpr int kGiven = CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES | CUPTISIM_NO_API;
   if (op.kind == CUPTISIM_OP_KERNEL && !(op.flags & kGiven))
     m.queue(m.stream(c.context, c.stream), c.begin, at.end);

@@ -62,7 +62,11 @@ def other_tools(environment: Mapping[str, str] = os.environ, root: Path = Path("
     found = []
     for variable, meaning in _INJECTION.items():
         value = environment.get(variable)
-        if value and value != "0":
+        if variable == "NVTX_INJECTION64_PATH" and re.search(r"libcupti\.so[.\d]*$", value or ""):
+            found.append(
+                Finding("note", f"NVTX ranges go to {value}, for activity nvtx: it must be the libcupti in use")
+            )
+        elif value and value != "0":
             found.append(
                 Finding(
                     "warning",

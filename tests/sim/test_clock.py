@@ -63,7 +63,7 @@ def test_registered_once_and_not_again(sim: SimDevice, other: KinetoLike) -> Non
         assert not result.losses
 
 
-def test_another_clients_clock_is_noticed_before_the_session(sim: SimDevice, other: KinetoLike) -> None:
+def test_ankineto_likes_clock_is_noticed_before_the_session(sim: SimDevice, other: KinetoLike) -> None:
     kernels()
     other.register_clock()
     result = kernels()
@@ -80,7 +80,7 @@ def test_clock_lost_to_finalize_is_noticed(sim: SimDevice, other: KinetoLike) ->
     assert not kernels().losses
 
 
-def test_another_clients_clock_inside_the_session(sim: SimDevice, other: KinetoLike) -> None:
+def test_ankineto_likes_clock_inside_the_session(sim: SimDevice, other: KinetoLike) -> None:
     """Kineto's start: from there on, no time is to be trusted, and none is kept."""
     device = SimDevice()
     begin = time.monotonic_ns()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cuptiprof.doctor import surroundings as s
+from cuptiprof.nvtx_injection import complaint
 
 
 @pytest.fixture
@@ -120,3 +121,19 @@ def test_loaded_libraries(root: Path) -> None:
         finding.what
         == "2 copies of libcupti are loaded in this process: /a/lib/libcupti.so.13, /b/my lib/libcupti.so.2025.3.1"
     )
+
+
+def test_nvtx_that_goes_to_cupti_is_no_other_tool(tmp_path: Path) -> None:
+    (finding,) = s.other_tools({"NVTX_INJECTION64_PATH": "/x/libcupti.so.13"}, tmp_path)
+    assert finding.level == "note"
+    assert "/x/libcupti.so.13" in finding.what
+
+
+def test_nvtx_ranges_need_the_sessions_own_libcupti(tmp_path: Path) -> None:
+    library = tmp_path / "libcupti.so.13"
+    library.touch()
+    link = tmp_path / "link.so"
+    link.symlink_to(library)
+    assert f"NVTX_INJECTION64_PATH={library}" in complaint(str(library), {})
+    assert "not to the libcupti" in complaint(str(library), {"NVTX_INJECTION64_PATH": "/other/libcupti.so.12"})
+    assert complaint(str(library), {"NVTX_INJECTION64_PATH": str(link)}) == ""
