@@ -68,7 +68,8 @@ class profile:
         launch_skip, launch_count: of the matching launches, skip so many, then keep at most so many.
         keep: when the budget is used up, "latest" drops the oldest rows, "first" drops new ones, "spill" writes to disk.
         budget: bytes for everything the session holds in memory, int or text ("256 MB").
-        spill_dir: where "spill" writes; default: a temporary folder that goes with the result.
+        spill_dir: where "spill" writes; default: a temporary folder. It goes when the result is made;
+            of a process that was killed, ``cuptiprof.open`` reads it.
         buffer_size, buffer_count: of the buffers given to CUPTI; default 256 KiB, an eighth of the budget.
         device_buffer_size, device_buffers: of CUPTI's own buffers in GPU memory (bytes each; how many a context may have);
             used up, kernels have no times. Default: CUPTI's (3.2 MB, 250). Set before CUDA starts, put back at stop.

@@ -93,15 +93,14 @@ class Spill:
         return self.folder.read() if self.folder is not None else []
 
     def next_cycle(self, cycle: int) -> None:
-        """The stores so far belong to a result, which keeps their folder; later ones go to a folder of their own."""
+        """The stores so far are in a result; later ones go to a folder of their own. May be done again when interrupted."""
         if cycle <= self._cycle:
             return
-        self._cycle = cycle
-        self._written_before = self.segments
-        self._before = self._progress()
+        before, written = self._progress(), self.segments
         if self.folder is not None:
-            self.folder.finished()
-        self.folder = None
+            self.folder.remove()
+        self.folder, self._before, self._written_before = None, before, written
+        self._cycle = cycle
 
     def discard(self) -> None:
         """Throw away what was written in this cycle (a warm-up)."""

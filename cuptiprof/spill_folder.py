@@ -31,10 +31,8 @@ _PROGRESS_BYTES = 4096  # progress.json always has this length: a write in place
 
 
 class SpillFolder:
-    """Stores written one after the other. The folder goes when nobody has its tables any more, in the process that made it.
-
-    Attributes:
-        kept: the folder was named by the user and its session is open: it outlives the process.
+    """Stores written one after the other. One that is dropped takes its folder along, in the process that made it; a folder
+    that the user named outlives a process that ends with its session open.
     """
 
     def __init__(self, parent: Any, header: Mapping[str, Any]) -> None:
@@ -53,9 +51,10 @@ class SpillFolder:
         self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
         self._finalizer.atexit = parent is None
 
-    def finished(self) -> None:
-        """Its session stopped: the folder belongs to the result."""
-        self._finalizer.atexit = True
+    def remove(self) -> None:
+        """Its tables are in memory. Not left to the finalizer, which would swallow a Ctrl-C."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._finalizer.detach()
 
     def write(self, tables: Mapping[str, Table]) -> None:
         """One more store.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import importlib.util
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -231,16 +232,22 @@ class Setup:
 
 
 class Opened:
-    """The machine stays what it is until this is closed, or gone."""
+    """The machine stays what it is until this is closed, or gone.
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library: ctypes.CDLL | None = library
+    Ctrl-C comes between any two instructions of Python: opening and noting it, and closing and noting that, are one each
+    (a C function that ``map`` calls).
+    """
+
+    def __init__(self, library: ctypes.CDLL, config: _Config) -> None:
+        results: list[int] = []
+        self._opening = map(library.cuptisim_open, [ctypes.byref(config)])
+        self._closing = map(library.cuptisim_close, filter(operator.not_, results))
+        results.extend(self._opening)
+        self.rc = results[0]
 
     def close(self) -> None:
         """Others may reset it again. Closing twice does nothing."""
-        library, self._library = self._library, None
-        if library is not None:
-            library.cuptisim_close()
+        next(self._closing, None)
 
     def __enter__(self) -> Opened:
         return self
@@ -248,7 +255,9 @@ class Opened:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    __del__ = close
+    def __del__(self) -> None:
+        if hasattr(self, "_closing"):
+            self.close()
 
 
 class SimDevice:
@@ -273,8 +282,9 @@ class SimDevice:
         Raises:
             DeviceError: it is something else, and in use.
         """
-        self._check(self._lib.cuptisim_open(ctypes.byref(setup.config())), setup)
-        return Opened(self._lib)
+        opened = Opened(self._lib, setup.config())
+        self._check(opened.rc, setup)
+        return opened
 
     def _check(self, rc: int, wanted: Setup) -> None:
         if rc == _CUDA_ERROR_INVALID_VALUE:
