@@ -207,6 +207,16 @@ def test_what_the_file_says_is_kept(name: str, tmp_path: Path) -> None:
         assert data["distributedInfo"] == {"rank": 0, **(original.get("distributedInfo") or {})}
 
 
+def test_work_without_times_is_left_out(tmp_path: Path) -> None:
+    """One kernel at 0 would put the beginning of the trace into 1970, and all others out of a float64's reach."""
+    at = 1_795_311_598_751_660_377
+    kernels = [{"name": "k", "start": at, "end": at + 5}, {"name": "lost", "start": 0, "end": 0}]
+    data = exported(make_result({"kernels": kernels}), tmp_path)
+    assert [(e["name"], cut_number(e["ts"])) for e in data["traceEvents"] if e.get("cat") == "kernel"] == [
+        ("k", at % WEEK)
+    ]
+
+
 def test_queued_is_unix_time_in_ns(tmp_path: Path) -> None:
     """As Kineto writes it; opened again it is the same moment."""
     kernels = [

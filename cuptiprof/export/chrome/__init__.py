@@ -37,8 +37,9 @@ def write(result: Result, path: Path, compress: bool, progress: Progress | None)
     """Writes the trace (gzip if ``compress``); events are streamed, in memory there is one batch of them.
 
     Times are microseconds, exact to the ns; ``baseTimeNanoseconds`` makes Unix time of them. Slices that overlap without
-    nesting are moved to a further row beside their own.
+    nesting are moved to a further row beside their own. Work without known times is left out.
     """
+    result = _timed(result)
     layout = _Layout(result)
     done = 0
     with gzip.open(path, "wb", compresslevel=6) if compress else path.open("wb") as out:
@@ -59,6 +60,17 @@ def write(result: Result, path: Path, compress: bool, progress: Progress | None)
         out.write(b"\n]}\n")
     if progress is not None:
         progress(layout.total, layout.total)
+
+
+def _timed(result: Result) -> Result:
+    """Without work whose times nobody knows (0, counted in the losses): it has no place in a picture of time."""
+    tables = dict(result.tables)
+    for name in ("kernels", "memcpys", "memsets"):
+        table = tables[name]
+        known = (table["start"] != 0) | (table["end"] != 0)
+        if not known.all():
+            tables[name] = table.where(known)
+    return Result(tables, result.metadata, result.losses)
 
 
 class _Layout:
