@@ -200,7 +200,7 @@ class profile:
                 if self._arguments.keep == "spill":
                     from cuptiprof.spill import Spill
 
-                    self._spill = Spill(session, self._spill_dir, {"metadata": run_metadata(self._run())})
+                    self._spill = Spill(session, self._spill_dir, self._spill_header())
                 session.start(armed=self._schedule is not None and self._schedule(0) is Action.NONE)
                 if self._spill is not None:
                     self._spill.start()
@@ -476,6 +476,17 @@ class profile:
             "clock_pairs": [list(p) for p in self._clock_pairs],
             "arguments": dict(self._arguments.recorded),
         }
+
+    def _spill_header(self) -> dict[str, Any]:
+        """For whoever opens the folder when this process was killed."""
+        notes = []
+        if self._arguments.filter is not None and self._arguments.filter.is_stateful:
+            notes.append(
+                f"{self._arguments.filter.describe()} was not applied: launches are counted when the session stops"
+            )
+        if self._counters is not None:
+            notes.append("hardware counters were in memory only")
+        return {"metadata": run_metadata(self._run()), "notes": notes}
 
     def _plan_counters(self, device: Device) -> LiveCounters | None:
         if not self._counter_request:

@@ -44,7 +44,7 @@ def open_spill(folder: Path, progress: Progress | None = None) -> Result:
         raise ResultError(f"{folder}: not a spill folder of this version", hint="pip install -U cuptiprof")
     segments = sorted(f for f in folder.iterdir() if f.is_dir() and f.name.isdecimal())
     parts: list[dict[str, Table]] = []
-    notes: list[str] = []
+    notes = [str(note) for note in header.get("notes", [])]
     damaged: Counter[str] = Counter()
     for i, segment in enumerate(segments):
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -30,6 +31,9 @@ class Parser(argparse.ArgumentParser):
     """argparse with the nearest known option in its complaint."""
 
     def error(self, message: str) -> NoReturn:
+        wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+        if wrong and (near := difflib.get_close_matches(wrong[1], COMMANDS, 1)):
+            message += f" (did you mean {near[0]}?)"
         known = list(self._option_string_actions)
         for word in message.split():
             if word.startswith("-") and word not in known:

@@ -96,6 +96,11 @@ def test_mistakes_get_one_clear_error(arguments: tuple[str, ...], message: str) 
     assert "Traceback" not in done.stderr
 
 
+def test_a_mistyped_command() -> None:
+    done = run("rnu", "x.py")
+    assert done.returncode == 2 and "did you mean run?" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_help_has_examples() -> None:
     for command in ("demo", "run", "report", "export", "doctor"):
         done = run(command, "--help")
