@@ -14,6 +14,9 @@ inline bool counters_started() { return g_counting.load(std::memory_order_relaxe
 inline bool counting() {
   return counters_started() || g_configured_samplers.load(std::memory_order_relaxed) != 0;
 }
+// Enabled range profilers: a range counts what it finds running, so that is remembered.
+extern std::atomic<uint32_t> g_range_profilers;
+inline bool ranges_may_begin() { return g_range_profilers.load(std::memory_order_relaxed) != 0; }
 // Objects that were enabled and not started die with the machine.
 void drop_profilers();
 

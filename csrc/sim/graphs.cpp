@@ -187,6 +187,8 @@ uint32_t run_work(Work w, bool record, Placed& at) {
   } else if (counted) {
     count_kernel(w);
   }
+  if (w.op.kind == CUPTISIM_OP_KERNEL && ranges_may_begin()) 
+    context.recent.add({w.op, w.call_time, w.at.start, w.at.end});
   auto& count = w.op.kind == CUPTISIM_OP_KERNEL   ? m.truth.kernels
                 : w.op.kind == CUPTISIM_OP_MEMSET ? m.truth.memsets
                                                   : m.truth.memcpys;

@@ -13,6 +13,7 @@
 
 #include "cuptisim.h"
 #include "record_clock.h"
+#include "recent_work.h"
 
 namespace sim {
 
@@ -47,6 +48,7 @@ struct Context {
   std::atomic<uint64_t> kinds{0};                       // bit per kind that cuptiActivityEnableContext set
   std::mutex mutex;                                     // guards `streams`; serialised kernels queue on it
   std::map<uint32_t, std::unique_ptr<Stream>> streams;  // a Stream stays where it is
+  RecentWork recent;                                    // kept while a range profiler is enabled
 };
 
 struct Event {

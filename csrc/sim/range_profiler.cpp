@@ -1,6 +1,7 @@
 // cuptiRangeProfiler*: the C side of RangeSession.
 #include <cupti_range_profiler.h>
 
+#include "counters.h"
 #include "profiler_params.h"
 #include "profilers.h"
 #include "range_name.h"
@@ -14,6 +15,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Ena
   if (!context) return CUPTI_ERROR_INVALID_PARAMETER;
   auto* session = range_sessions().add(context, *context, Machine::get().chip());
   if (!session) return CUPTI_ERROR_INVALID_OPERATION;
+  g_range_profilers.fetch_add(1);
   p->pRangeProfilerObject = reinterpret_cast<CUpti_RangeProfiler_Object*>(session);
   return CUPTI_SUCCESS;
 }
@@ -23,6 +25,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiRangeProfilerDisable(CUpti_RangeProfiler_Di
   const auto session = range_sessions().take(p->pRangeProfilerObject);
   if (!session) return CUPTI_ERROR_INVALID_PARAMETER;
   session->shut_down();
+  g_range_profilers.fetch_sub(1);
   return CUPTI_SUCCESS;
 }
 

@@ -117,6 +117,7 @@ CUptiResult RangeSession::push(const char* name) {
   o.name = x_open.empty() ? std::string() : x_open.back().name + '\0';
   o.name += name;
   o.sums.resize(x_config.entries.size());
+  o.start = Machine::get().now();
   x_open.push_back(std::move(o));
   return CUPTI_SUCCESS;
 }
@@ -128,14 +129,16 @@ CUptiResult RangeSession::pop() {
   x_open.pop_back();
   const auto level = static_cast<uint16_t>(x_open.size() + 1);
   if (level != x_level) return CUPTI_SUCCESS;
-  // Time goes on between the kernels of a range, from the first one's start to the last one's end.
-  const double span = o.end == 0 ? 0 : static_cast<double>(o.end - o.start);
+  // Time goes on from the push to the pop, the host's included, and until what was launched inside has ended.
+  const uint64_t end = std::max(o.end, Machine::get().now());
+  const auto span = static_cast<double>(end - o.start);
+  add_running(o.start, end, o.start, o.sums);
   for (size_t i = 0; i < o.sums.size(); ++i) {
     const Raw& r = raws()[x_config.entries[i].id];
     if (r.kind == Raw::Kind::kElapsed || r.kind == Raw::Kind::kTime)
       o.sums[i] = elapsed_value(r, span, x_chip);
   }
-  collect(level, std::move(o.name), o.end == 0 ? 0 : o.start, o.end, o.sums);
+  collect(level, std::move(o.name), o.start, end, o.sums);
   return CUPTI_SUCCESS;
 }
 
@@ -190,13 +193,13 @@ Placed RangeSession::execute(const Work& work, Stream& stream, uint64_t duration
   const uint64_t copy = copy_time(bytes, x_chip);
   Work run = work;
   const bool given_times = work.op.flags & CUPTISIM_GPU_TIMES;
-  uint64_t earliest = std::max(work.call_time + m.launch_latency(), x_context.busy_until.load());
+  uint64_t earliest = work.call_time + m.launch_latency();
   for (size_t pass = 0; pass < passes; ++pass) {
     // What the kernel overwrites is saved before the first pass and put back before every other.
     (pass == 0 ? m.truth.bytes_saved : m.truth.bytes_restored).fetch_add(bytes);
     if (pass > 0) m.truth.kernels_replayed.fetch_add(1);
     if (!given_times) {
-      run.at.start = m.schedule(&x_context, stream, earliest + copy, duration, true);
+      run.at.start = m.schedule(&x_context, stream, earliest + copy, duration, false);
       run.at.end = run.at.start + duration;
       earliest = run.at.end + m.launch_latency();
     }
@@ -205,14 +208,31 @@ Placed RangeSession::execute(const Work& work, Stream& stream, uint64_t duration
   return run.at;
 }
 
+// The counters are the GPU's: what was launched before a range and still runs in it is counted with it, by its
+// part of the time. `since`: what was launched from then on is the range's own.
+void RangeSession::add_running(uint64_t start, uint64_t end, uint64_t since, std::vector<double>& sums) {
+  for (const PlacedKernel& k : x_context.recent.during(start, end)) {
+    if (k.launched >= since) continue;
+    const KernelCounters counters(k.op, static_cast<double>(k.end - k.start), x_chip);
+    const double share = static_cast<double>(std::min(k.end, end) - std::max(k.start, start)) /
+                         static_cast<double>(k.end - k.start);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const RawId id = x_config.entries[i].id;
+      const auto kind = raws()[id].kind;
+      if (in_pass(x_config.entries[i]) && kind != Raw::Kind::kElapsed && kind != Raw::Kind::kTime)
+        sums[i] += counters.value(id) * share;
+    }
+  }
+}
+
 std::optional<CountedRun> RangeSession::run_kernel(const Work& work, Stream& stream, uint64_t duration) {
   const std::lock_guard lock(x_mutex);
   if (!x_started || x_range != CUPTI_AutoRange) return std::nullopt;
   Machine& m = Machine::get();
   const bool timed = work.op.flags & (CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES);
-  // A range holds one kernel: it starts when the context is idle, and the launch returns when it is done.
   invalidate_captures(&x_context);
-  if (!timed) m.wait_until(x_context.busy_until.load());
+  // A range holds one kernel, and the launch returns when it is done: launches under the profiler are serialised.
+  // Nothing says that it waits for what was launched before.
   if (kernel_replay() && x_config.passes > 1 && communicates(work.op)) {
     // Its partner runs once and waits for nobody: the second pass never ends. A real GPU would hang for good.
     m.wait_until(m.now() + kHangNs);
@@ -222,6 +242,7 @@ std::optional<CountedRun> RangeSession::run_kernel(const Work& work, Stream& str
   const Placed at = execute(work, stream, duration, kept_bytes(counters));
   std::vector<double> values;
   for (const auto& e : x_config.entries) values.push_back(in_pass(e) ? counters.value(e.id) : 0);
+  add_running(at.start, at.end, UINT64_MAX, values);
   collect(x_level, std::to_string(x_kernels++), at.start, at.end, values);
   if (!timed) m.wait_until(at.end);
   // One activity record, of the last execution: that CUPTI gives no more must be confirmed on hardware.

@@ -48,13 +48,15 @@ class RangeSession {
   struct Open {
     std::string name;
     std::vector<double> sums;  // as the configuration's entries
-    uint64_t start = UINT64_MAX, end = 0;
+    uint64_t start = 0;        // when it was pushed
+    uint64_t end = 0;          // of the last kernel launched inside
   };
 
   bool kernel_replay() const { return x_replay == CUPTI_KernelReplay; }
   bool in_pass(const CounterConfig::Entry& e) const { return kernel_replay() || e.pass == x_pass; }
   void collect(uint16_t level, std::string name, uint64_t start, uint64_t end,
                const std::vector<double>& values);
+  void add_running(uint64_t start, uint64_t end, uint64_t since, std::vector<double>& sums);
   Placed execute(const Work& work, Stream& stream, uint64_t duration, double kept_bytes);
   void advance_pass();
 
