@@ -106,6 +106,7 @@ class Activity {
   void on_driver_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
   bool launch_enters(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
                      uint64_t task) noexcept;
+  void launch_goes_beside(ThreadSlot& slot, CUcontext context) noexcept;
   void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
                      bool captured) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;

@@ -59,7 +59,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     // Nothing is collected now. What was entered before must be left.
     if (slot && entry && g_exclusion.is_armed() && (is_kernel_launch(cbid) || is_graph_launch(cbid))) {
       // It may still be on its way when collection goes on.
-      g_exclusion.enter(slot->launching, call.context, kLaunchPatience);
+      launch_goes_beside(*slot, call.context);
     } else if (slot && !entry) {
       if (slot->counted_by.load(std::memory_order_relaxed)) launch_leaves(*slot, cbid, call, false);
       if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
@@ -92,7 +92,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     const bool counted = launch && g_launch_gate.is_open() && !g_launch_gate.refuses_name(call.symbolName) &&
                          launch_enters(*slot, cbid, call, task);
     if (!counted && g_exclusion.is_armed() && (launch || is_graph_launch(cbid)))
-      g_exclusion.enter(slot->launching, call.context, kLaunchPatience);
+      launch_goes_beside(*slot, call.context);
   } else {
     if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
     if (!launch) return;
@@ -129,6 +129,19 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
     if (LaunchObserver* observer = x_launch_observer.load()) observer->context_ends(data.context);
     slot->observing.store(false, std::memory_order_release);
   }
+}
+
+// A launch that is not counted, while others are.
+void Activity::launch_goes_beside(ThreadSlot& slot, CUcontext context) noexcept {
+  g_exclusion.enter(slot.launching, context, kLaunchPatience);
+  if (!g_exclusion.is_resident() || slot.observing.exchange(true)) return;
+  // Out of the way until the profiler is stopped: it waits for whoever is on the way.
+  Exclusion::leave(slot.launching);
+  if (LaunchObserver* observer = x_launch_observer.load())
+    observer->make_way(slot.launching, context, kLaunchPatience);
+  else
+    g_exclusion.enter(slot.launching, context, kLaunchPatience);
+  slot.observing.store(false, std::memory_order_release);
 }
 
 // `observing` is set before the observer is looked at and `observe` looks at it after taking the observer

@@ -43,7 +43,7 @@ struct CounterOptions {
   X(capturing, "launches and regions that came while a CUDA graph was being captured in the process") \
   X(failed, "launches, regions or samples that CUPTI refused to measure")                             \
   X(not_run, "selected launches that failed in the driver (not a loss)")                              \
-  X(mixed, "launches beside which another thread launched on their context")                          \
+  X(mixed, "launches and regions beside which other work ran on their context")                       \
   X(no_room, "measured ranges for whose values there was no room")                                    \
   X(dropped, "ranges that CUPTI dropped")                                                             \
   X(no_context, "regions in which nothing ran, before there was a CUDA context")                      \

@@ -67,7 +67,7 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
     c.refused = static_cast<int>(rc);
   } else if (x_direct) {
     try {
-      c.batch = std::make_unique<RangeBatch>(std::move(profiler), x_options.batch);
+      c.batch = std::make_unique<RangeBatch>(std::move(profiler), RangeMode::kAutoRange, x_options.batch);
     } catch (...) {
       c.refused = CUPTI_ERROR_OUT_OF_MEMORY;
     }
@@ -84,6 +84,7 @@ void KernelCounters::break_down(PerContext& c) noexcept {
   c.batch.reset();
   c.replay.reset();
   if (++c.breakdowns == kMaxBreakdowns) c.refused = CUPTI_ERROR_UNKNOWN;
+  say_whether_resident();
 }
 
 // With steps, every launch of a step is measured in the step's group. Without, each kernel takes the group it
@@ -200,6 +201,14 @@ bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
   PerContext* c = context_of(launch.call.context, launch.call.contextUid);
   if (!c) return refuse(&x_events.failed);
   if (!g_exclusion.take(launch.call.context, patience)) return refuse(&x_events.busy);
+  // What was launched before is waited for; where the profiler stays started nothing can have been.
+  if (!(c->batch && c->batch->is_started())) {
+    if (!c->idle) c->idle.reset(new (std::nothrow) ContextIdle(*x_api));
+    if (c->idle && !c->idle->wait(launch.call.context, patience)) {
+      g_exclusion.give_back();
+      return refuse(&x_events.mixed);
+    }
+  }
   CounterRow& row = c->row;
   row = {};
   row.name = selected->name;
@@ -240,15 +249,16 @@ void KernelCounters::left(const LaunchEvent& launch) noexcept {
                     : result && *result != CUDA_SUCCESS ? Outcome::kFailed
                                                         : Outcome::kRan;
   // Others may launch as soon as nothing is counted any more, no earlier.
-  const CUptiResult stopped = x_direct ? c.batch->pop(x_events) : c.replay->stop();
+  const bool stay = x_direct && !x_selective && outcome == Outcome::kRan && c.batch->may_stay();
+  const CUptiResult stopped = x_direct ? c.batch->pop(x_events, stay) : c.replay->stop();
+  say_whether_resident();
   if (!g_exclusion.give_back() && outcome == Outcome::kRan) outcome = Outcome::kMixed;
   if (x_direct) {
     c.batch->close(end, stopped == CUPTI_SUCCESS && is_valid(outcome), x_events);
-    if (c.batch->full() && !g_captures.any())
-      c.batch->finish(x_host, x_rows, x_events);
-    else if (x_selective)
-      c.batch->hold(x_events);
+    // A full batch can wait for the end of a capture; one whose newest range is doubtful cannot.
+    if (c.batch->must_finish() && !(c.batch->full() && g_captures.any())) finish_batch(c);
     if (c.batch->is_broken()) break_down(c);
+    say_whether_resident();
   } else {
     c.row.end = end;
     end_replay(c, outcome, stopped);
@@ -268,6 +278,28 @@ void KernelCounters::finish_batch(PerContext& c) noexcept {
 void KernelCounters::finish_batches() noexcept {
   const NoCapture none(kCapturePatience);
   for (PerContext& c : x_contexts) finish_batch(c);
+  say_whether_resident();
+}
+
+void KernelCounters::say_whether_resident() noexcept {
+  g_exclusion.set_resident(std::any_of(x_contexts.begin(), x_contexts.end(),
+                                       [](const PerContext& c) { return c.batch && c.batch->is_started(); }));
+}
+
+// While the turn is held nobody begins to measure, and who has entered is waited for.
+void KernelCounters::make_way(std::atomic<const void*>& place, CUcontext context,
+                              std::chrono::milliseconds patience) noexcept {
+  const HeldTurn turn(x_turn, patience);
+  // A launch that is being captured does not run, and a stop might wait for the context.
+  if (turn && !g_captures.any()) {
+    for (PerContext& c : x_contexts) {
+      if (c.context != context || !c.batch) continue;
+      c.batch->hold(x_events);
+      if (c.batch->is_broken()) break_down(c);
+    }
+    say_whether_resident();
+  }
+  g_exclusion.enter(place, context, patience);
 }
 
 void KernelCounters::step() noexcept {
@@ -320,6 +352,7 @@ void KernelCounters::context_ends(CUcontext context) noexcept {
     finish_batch(c);
     c = {};
   }
+  say_whether_resident();
 }
 
 }  // namespace cuptiprof

@@ -1,13 +1,15 @@
 // Counters of selected kernel launches: strategies replay and iterate.
 //
 // replay, several passes: the range profiler runs from the entry of the launch to its exit in kernel replay
-// mode; CUPTI saves memory and runs the kernel once per pass. One pass, and iterate: the launch is a user
-// range, nothing is replayed, nothing saved. Launches that are not selected see neither.
+// mode; CUPTI saves memory and runs the kernel once per pass. One pass, and iterate: automatic ranges without
+// replay, nothing is saved; where every launch is selected the profiler stays started from one to the next.
+// Launches that are not selected see neither.
 #pragma once
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
+#include "counters/context_idle.h"
 #include "counters/counter_strategy.h"
 #include "counters/range_batch.h"
 #include "counters/range_profiler.h"
@@ -42,6 +44,8 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   bool entered(const LaunchEvent& launch) noexcept override;
   void left(const LaunchEvent& launch) noexcept override;
   void context_ends(CUcontext context) noexcept override;
+  void make_way(std::atomic<const void*>& place, CUcontext context,
+                std::chrono::milliseconds patience) noexcept override;
 
  private:
   struct PerContext {
@@ -49,7 +53,8 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
     uint32_t uid = 0;
     std::unique_ptr<RangeProfiler> replay;  // of replay with several passes
     std::unique_ptr<RangeBatch> batch;      // of everything else
-    size_t replayed = 0;                    // ranges in the image
+    std::unique_ptr<ContextIdle> idle;
+    size_t replayed = 0;  // ranges in the image
     uint32_t breakdowns = 0;
     CounterRow row;   // of the running launch
     int refused = 0;  // CUPTI's code when it refused this context
@@ -70,6 +75,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   void end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept;
   void finish_batch(PerContext& c) noexcept;
   void finish_batches() noexcept;
+  void say_whether_resident() noexcept;
   bool is_capturing(CUstream stream) const noexcept;
 
   const MetricHost x_host;

@@ -4,12 +4,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace cuptiprof {
 
-RangeBatch::RangeBatch(std::unique_ptr<RangeProfiler> profiler, uint32_t capacity)
-    : x_profiler(std::move(profiler)), x_capacity(capacity) {
+RangeBatch::RangeBatch(std::unique_ptr<RangeProfiler> profiler, RangeMode mode, uint32_t capacity)
+    : x_profiler(std::move(profiler)), x_automatic(mode == RangeMode::kAutoRange), x_capacity(capacity) {
   x_pending.reserve(capacity + 1);
   x_open.reserve(64);
 }
@@ -18,7 +19,8 @@ bool RangeBatch::prepare(const RangeConfig& config, uint16_t group, uint16_t lev
                          CounterRows& rows, CounterEvents& events) noexcept {
   if (group != x_group && !x_pending.empty()) finish(host, rows, events);
   if (x_profiler->config() != &config) {
-    if (const CUptiResult rc = x_profiler->configure(config, RangeMode::kUserRange, x_capacity, levels);
+    if (const CUptiResult rc = x_profiler->configure(
+            config, x_automatic ? RangeMode::kAutoRange : RangeMode::kUserRange, x_capacity, levels);
         rc != CUPTI_SUCCESS) {
       events.fail(rc, "cuptiRangeProfilerSetConfig");
       x_broken = true;
@@ -30,7 +32,10 @@ bool RangeBatch::prepare(const RangeConfig& config, uint16_t group, uint16_t lev
   }
   if (x_profiler->started()) return true;
   const CUptiResult rc = x_profiler->start();
-  if (rc == CUPTI_SUCCESS) return true;
+  if (rc == CUPTI_SUCCESS) {
+    ++x_starts;
+    return true;
+  }
   events.fail(rc, "cuptiRangeProfilerStart");
   x_broken = true;
   return false;
@@ -47,12 +52,14 @@ bool RangeBatch::open(const CounterRow& row, CounterEvents& events) noexcept {
     events.no_room.fetch_add(1);
     return false;
   }
-  char name[16] = "";
-  std::to_chars(name, name + sizeof name - 1, x_index);
-  if (const CUptiResult rc = x_profiler->push(name); rc != CUPTI_SUCCESS) {
-    events.fail(rc, "cuptiRangeProfilerPushRange");
-    x_broken = true;
-    return false;
+  if (!x_automatic) {
+    char name[16] = "";
+    std::to_chars(name, name + sizeof name - 1, x_index);
+    if (const CUptiResult rc = x_profiler->push(name); rc != CUPTI_SUCCESS) {
+      events.fail(rc, "cuptiRangeProfilerPushRange");
+      x_broken = true;
+      return false;
+    }
   }
   if (x_pass == 1) {
     x_pending.push_back({row});
@@ -70,7 +77,8 @@ void RangeBatch::close(int64_t end, bool keep, CounterEvents& events) noexcept {
   if (x_pass == 1) p.row.end = end;
   p.keep = p.keep && keep;
   ++p.passes;
-  const bool popped = std::exchange(x_popped, false);
+  const bool popped = std::exchange(x_popped, false) || x_automatic;
+  if (x_automatic && !keep) x_doubtful = true;
   if (!popped && x_profiler->pop() != CUPTI_SUCCESS) {
     // Whoever gave it up has counted it.
     if (p.keep) events.fail(CUPTI_ERROR_INVALID_OPERATION, "cuptiRangeProfilerPopRange");
@@ -79,7 +87,8 @@ void RangeBatch::close(int64_t end, bool keep, CounterEvents& events) noexcept {
   }
 }
 
-CUptiResult RangeBatch::pop(CounterEvents& events) noexcept {
+CUptiResult RangeBatch::pop(CounterEvents& events, bool stay) noexcept {
+  if (x_automatic) return stay || stop(events, 1) ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_OPERATION;
   const CUptiResult rc = x_profiler->pop();
   x_popped = true;
   if (rc == CUPTI_SUCCESS) return rc;
@@ -88,11 +97,11 @@ CUptiResult RangeBatch::pop(CounterEvents& events) noexcept {
   return rc;
 }
 
-bool RangeBatch::stop(CounterEvents& events) noexcept {
+bool RangeBatch::stop(CounterEvents& events, uint64_t lost) noexcept {
   if (!x_profiler->started()) return true;
   const CUptiResult rc = x_profiler->stop(&x_all_passes);
   if (rc == CUPTI_SUCCESS) return true;
-  events.fail(rc, "cuptiRangeProfilerStop", 0);
+  events.fail(rc, "cuptiRangeProfilerStop", lost);
   x_broken = true;
   return false;
 }
@@ -125,6 +134,8 @@ void RangeBatch::start_anew() noexcept {
   x_pending.clear();
   x_index = 0;
   x_pass = 1;
+  x_starts = 0;
+  x_doubtful = false;
   // A finished image is not written to again: the next range begins a new one.
   x_profiler->forget();
 }
@@ -144,15 +155,14 @@ void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents
     x_broken = true;
     return start_anew();
   }
-  for (size_t i = 0, n = x_profiler->ranges(); i < n; ++i) {
-    // "3", or "0/3" of a nested one.
-    const std::string name = x_profiler->range_name(i);
-    const size_t slash = name.rfind('/');
-    const char* begin = name.c_str() + (slash == std::string::npos ? 0 : slash + 1);
-    uint32_t index = 0;
-    const auto parsed = std::from_chars(begin, name.c_str() + name.size(), index);
-    if (parsed.ec != std::errc{} || index >= x_pending.size()) continue;
-    Pending& p = x_pending[index];
+  const size_t ranges = x_profiler->ranges();
+  if (!match(ranges)) {
+    events.dropped.fetch_add(count_kept());
+    return start_anew();
+  }
+  for (size_t i = 0; i < ranges; ++i) {
+    if (x_of[i] >= x_pending.size()) continue;
+    Pending& p = x_pending[x_of[i]];
     if (!p.keep) continue;
     p.keep = false;
     if (!x_all_passes || p.passes != x_pass) {
@@ -180,6 +190,36 @@ void RangeBatch::give_up(std::atomic<uint64_t>& reason, CounterEvents& events) n
   stop(events);
   reason.fetch_add(count_kept());
   start_anew();
+}
+
+// Which pending range each range of the image is, in x_of. False: that cannot be told.
+bool RangeBatch::match(size_t ranges) noexcept try {
+  const size_t launches = x_pending.size(), certain = launches - (x_doubtful ? 1 : 0);
+  x_of.assign(ranges, UINT32_MAX);
+  if (x_automatic && (ranges == certain || (x_doubtful ? ranges > certain : ranges == launches))) {
+    // What is doubtful came last.
+    std::iota(x_of.begin(), x_of.end(), 0u);
+    if (x_trusted < x_capacity) x_trusted *= 4;
+    return true;
+  }
+  if (x_automatic && (ranges > launches || x_starts > 1)) {
+    // Something else made ranges, or those from before a start are gone: from now on neither is relied on.
+    if (x_starts > 1 && ranges < certain) x_decodes_each = true;
+    if (ranges > launches) x_stays = false;
+    x_trusted = 4;
+    return false;
+  }
+  for (size_t i = 0; i < ranges; ++i) {
+    // "3", or "0/3" of a nested one. Automatic ones have the number of the launch since the start.
+    const std::string name = x_profiler->range_name(i);
+    const size_t slash = name.rfind('/');
+    const char* begin = name.c_str() + (slash == std::string::npos ? 0 : slash + 1);
+    uint32_t index = 0;
+    if (std::from_chars(begin, name.c_str() + name.size(), index).ec == std::errc{}) x_of[i] = index;
+  }
+  return true;
+} catch (...) {
+  return false;
 }
 
 size_t RangeBatch::count_kept() const noexcept {

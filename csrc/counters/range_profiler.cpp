@@ -88,7 +88,7 @@ CUptiResult RangeProfiler::configure(const RangeConfig& config, RangeMode mode, 
   set.pConfig = config.group->image.data();
   set.counterDataImageSize = x_image.size();
   set.pCounterDataImage = x_image.data();
-  set.range = mode == RangeMode::kKernelReplay ? CUPTI_AutoRange : CUPTI_UserRange;
+  set.range = mode == RangeMode::kUserRange ? CUPTI_UserRange : CUPTI_AutoRange;
   set.replayMode = mode == RangeMode::kKernelReplay ? CUPTI_KernelReplay : CUPTI_UserReplay;
   set.maxRangesPerPass = max_ranges;
   set.numNestingLevels = levels;

@@ -26,6 +26,7 @@ struct RangeConfig {
 
 enum class RangeMode {
   kKernelReplay,  // every kernel between start and stop is a range, run once per pass
+  kAutoRange,     // every kernel between start and stop is a range, run once
   kUserRange,     // a range lies between push and pop; whoever pushes repeats the work for further passes
 };
 

@@ -10,6 +10,7 @@ namespace {
 constexpr size_t kMaxContexts = 64;  // at a time
 constexpr uint32_t kRepeatedRanges =
     4096;  // of one run of work that is repeated: they are decoded at its end
+constexpr auto kEntryPatience = std::chrono::milliseconds(2000);  // for what was launched before a region
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
 constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // for captures of other threads to end
 
@@ -41,10 +42,10 @@ RegionCounters::PerContext* RegionCounters::context_of(CUcontext context) noexce
   CUptiResult rc = CUPTI_SUCCESS;
   auto profiler = RangeProfiler::enable(*x_api, context, &rc);
   if (!profiler) x_events.fail(rc, "cuptiRangeProfilerEnable", 0);
-  x_contexts.push_back({context, x_contexts_seen++,
-                        profiler ? std::make_unique<RangeBatch>(
-                                       std::move(profiler), is_repeated() ? kRepeatedRanges : x_options.batch)
-                                 : nullptr});
+  auto batch = profiler ? std::make_unique<RangeBatch>(std::move(profiler), RangeMode::kUserRange,
+                                                       is_repeated() ? kRepeatedRanges : x_options.batch)
+                        : nullptr;
+  x_contexts.push_back({context, x_contexts_seen++, std::move(batch), std::make_unique<ContextIdle>(*x_api)});
   return x_contexts.back().batch ? &x_contexts.back() : nullptr;
 } catch (...) {
   return nullptr;
@@ -56,6 +57,15 @@ bool RegionCounters::open(CUcontext context, CounterRow row) noexcept {
   if (!c) {
     count(x_events.failed);
     return false;
+  }
+  // What was launched before is waited for: the counters are the GPU's, and would count it too.
+  if (g_captures.enter()) {
+    const bool idle = c->idle->wait(context, kEntryPatience);
+    g_captures.leave();
+    if (!idle) {
+      count(x_events.mixed);
+      return false;
+    }
   }
   if (x_api->cuptiGetDeviceId) x_api->cuptiGetDeviceId(context, &row.device);
   // Runs of the repeated work, and contexts within one, are numbered apart.

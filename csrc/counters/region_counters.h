@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "counters/context_idle.h"
 #include "counters/counter_strategy.h"
 #include "counters/range_batch.h"
 #include "counters/turn.h"
@@ -39,6 +40,7 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
     CUcontext context;
     uint32_t index;                     // of all contexts there were
     std::unique_ptr<RangeBatch> batch;  // null: CUPTI refused
+    std::unique_ptr<ContextIdle> idle;
   };
   PerContext* context_of(CUcontext context) noexcept;
   bool open(CUcontext context, CounterRow row) noexcept;

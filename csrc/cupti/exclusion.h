@@ -28,8 +28,14 @@ class Exclusion {
     place.store(nullptr, std::memory_order_release);
   }
 
+  // A profiler stays started between counted launches: every kernel of its context becomes a range, so that
+  // an ordinary launch has it stopped first.
+  void set_resident(bool yes) noexcept { x_resident.store(yes); }
+  [[nodiscard]] bool is_resident() const noexcept { return x_resident.load(); }
+
   void arm(bool on) noexcept {
     x_context.store(nullptr);
+    x_resident.store(false);
     x_armed.store(on);
   }
   [[nodiscard]] bool is_armed() const noexcept { return x_armed.load(std::memory_order_relaxed); }
@@ -37,6 +43,7 @@ class Exclusion {
  private:
   std::atomic<bool> x_armed{false};
   std::atomic<bool> x_disturbed{false};
+  std::atomic<bool> x_resident{false};
   std::atomic<const void*> x_context{nullptr};  // the one that is being measured
 };
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "cupti/exclusion.h"
+
 namespace cuptiprof {
 
 // A kernel launch on its way into the driver, or out of it. Views only.
@@ -38,6 +40,12 @@ class LaunchObserver {
   virtual void context_ends(CUcontext) noexcept {}
   // Launches of other threads on the same context would be counted with the measured one: they wait.
   virtual bool measures_alone() const noexcept { return false; }
+  // An ordinary launch is about to enter this context while a profiler stays started (exclusion.h): it is
+  // stopped before the launch takes its place.
+  virtual void make_way(std::atomic<const void*>& place, CUcontext context,
+                        std::chrono::milliseconds patience) noexcept {
+    g_exclusion.enter(place, context, patience);
+  }
   // False: it is asked about no launch at all.
   virtual bool looks_at_launches() const noexcept { return true; }
   // Collection as a whole goes on or off (cudaProfilerStart and Stop).

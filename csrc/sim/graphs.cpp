@@ -181,14 +181,16 @@ uint32_t run_work(Work w, bool record, Placed& at) {
   } else if (!given_times) {
     const bool serialise =
         w.op.kind == CUPTISIM_OP_KERNEL && kind_enabled(CUPTI_ACTIVITY_KIND_KERNEL, w.context);
-    w.at.start = m.schedule(&context, stream, w.call_time + m.launch_latency(), duration, serialise);
+    // What a profiler did on the way in has taken its time.
+    const uint64_t given = counted ? std::max(w.call_time, m.now()) : w.call_time;
+    w.at.start = m.schedule(&context, stream, given + m.launch_latency(), duration, serialise);
     w.at.end = w.at.start + duration;
     if (counted) count_kernel(w);
   } else if (counted) {
     count_kernel(w);
   }
-  if (w.op.kind == CUPTISIM_OP_KERNEL && ranges_may_begin()) 
-    context.recent.add({w.op, w.call_time, w.at.start, w.at.end});
+  if (w.op.kind == CUPTISIM_OP_KERNEL && ranges_may_begin())
+    context.recent.add({w.op, w.stream, w.call_time, w.at.start, w.at.end});
   auto& count = w.op.kind == CUPTISIM_OP_KERNEL   ? m.truth.kernels
                 : w.op.kind == CUPTISIM_OP_MEMSET ? m.truth.memsets
                                                   : m.truth.memcpys;

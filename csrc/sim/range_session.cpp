@@ -132,7 +132,7 @@ CUptiResult RangeSession::pop() {
   // Time goes on from the push to the pop, the host's included, and until what was launched inside has ended.
   const uint64_t end = std::max(o.end, Machine::get().now());
   const auto span = static_cast<double>(end - o.start);
-  add_running(o.start, end, o.start, o.sums);
+  add_running(o.start, end, o.start, o.streams, o.sums);
   for (size_t i = 0; i < o.sums.size(); ++i) {
     const Raw& r = raws()[x_config.entries[i].id];
     if (r.kind == Raw::Kind::kElapsed || r.kind == Raw::Kind::kTime)
@@ -193,7 +193,8 @@ Placed RangeSession::execute(const Work& work, Stream& stream, uint64_t duration
   const uint64_t copy = copy_time(bytes, x_chip);
   Work run = work;
   const bool given_times = work.op.flags & CUPTISIM_GPU_TIMES;
-  uint64_t earliest = work.call_time + m.launch_latency();
+  // What the profiler did on the way in has taken its time.
+  uint64_t earliest = std::max(work.call_time, m.now()) + m.launch_latency();
   for (size_t pass = 0; pass < passes; ++pass) {
     // What the kernel overwrites is saved before the first pass and put back before every other.
     (pass == 0 ? m.truth.bytes_saved : m.truth.bytes_restored).fetch_add(bytes);
@@ -208,11 +209,12 @@ Placed RangeSession::execute(const Work& work, Stream& stream, uint64_t duration
   return run.at;
 }
 
-// The counters are the GPU's: what was launched before a range and still runs in it is counted with it, by its
-// part of the time. `since`: what was launched from then on is the range's own.
-void RangeSession::add_running(uint64_t start, uint64_t end, uint64_t since, std::vector<double>& sums) {
+// The counters are the GPU's: what was launched before a range and still runs on another stream is counted
+// with it, by its part of the time. `since`: what was launched from then on is the range's own.
+void RangeSession::add_running(uint64_t start, uint64_t end, uint64_t since,
+                               const std::vector<uint32_t>& own_streams, std::vector<double>& sums) {
   for (const PlacedKernel& k : x_context.recent.during(start, end)) {
-    if (k.launched >= since) continue;
+    if (k.launched >= since || std::ranges::count(own_streams, k.stream)) continue;
     const KernelCounters counters(k.op, static_cast<double>(k.end - k.start), x_chip);
     const double share = static_cast<double>(std::min(k.end, end) - std::max(k.start, start)) /
                          static_cast<double>(k.end - k.start);
@@ -227,12 +229,12 @@ void RangeSession::add_running(uint64_t start, uint64_t end, uint64_t since, std
 
 std::optional<CountedRun> RangeSession::run_kernel(const Work& work, Stream& stream, uint64_t duration) {
   const std::lock_guard lock(x_mutex);
-  if (!x_started || x_range != CUPTI_AutoRange) return std::nullopt;
+  if (!x_started || x_range != CUPTI_AutoRange || x_process != this_process_id()) return std::nullopt;
   Machine& m = Machine::get();
   const bool timed = work.op.flags & (CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES);
   invalidate_captures(&x_context);
-  // A range holds one kernel, and the launch returns when it is done: launches under the profiler are serialised.
-  // Nothing says that it waits for what was launched before.
+  // A range holds one kernel, and the launch returns when it is done: launches under the profiler are
+  // serialised. Nothing says that it waits for what was launched before.
   if (kernel_replay() && x_config.passes > 1 && communicates(work.op)) {
     // Its partner runs once and waits for nobody: the second pass never ends. A real GPU would hang for good.
     m.wait_until(m.now() + kHangNs);
@@ -242,7 +244,7 @@ std::optional<CountedRun> RangeSession::run_kernel(const Work& work, Stream& str
   const Placed at = execute(work, stream, duration, kept_bytes(counters));
   std::vector<double> values;
   for (const auto& e : x_config.entries) values.push_back(in_pass(e) ? counters.value(e.id) : 0);
-  add_running(at.start, at.end, UINT64_MAX, values);
+  add_running(at.start, at.end, UINT64_MAX, {work.stream}, values);
   collect(x_level, std::to_string(x_kernels++), at.start, at.end, values);
   if (!timed) m.wait_until(at.end);
   // One activity record, of the last execution: that CUPTI gives no more must be confirmed on hardware.
@@ -253,7 +255,7 @@ void RangeSession::add_to_ranges(const Work& work, const KernelCounters& counter
   const std::lock_guard lock(x_mutex);
   if (!x_started || x_open.size() < x_level) return;
   Open& o = x_open[x_level - 1u];
-  o.start = std::min(o.start, work.at.start);
+  if (!std::ranges::count(o.streams, work.stream)) o.streams.push_back(work.stream);
   o.end = std::max(o.end, work.at.end);
   for (size_t i = 0; i < o.sums.size(); ++i) {
     const RawId id = x_config.entries[i].id;

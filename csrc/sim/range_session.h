@@ -47,21 +47,25 @@ class RangeSession {
   };
   struct Open {
     std::string name;
-    std::vector<double> sums;  // as the configuration's entries
-    uint64_t start = 0;        // when it was pushed
-    uint64_t end = 0;          // of the last kernel launched inside
+    std::vector<double> sums;       // as the configuration's entries
+    uint64_t start = 0;             // when it was pushed
+    uint64_t end = 0;               // of the last kernel launched inside
+    std::vector<uint32_t> streams;  // of those
   };
 
   bool kernel_replay() const { return x_replay == CUPTI_KernelReplay; }
   bool in_pass(const CounterConfig::Entry& e) const { return kernel_replay() || e.pass == x_pass; }
   void collect(uint16_t level, std::string name, uint64_t start, uint64_t end,
                const std::vector<double>& values);
-  void add_running(uint64_t start, uint64_t end, uint64_t since, std::vector<double>& sums);
+  void add_running(uint64_t start, uint64_t end, uint64_t since, const std::vector<uint32_t>& own_streams,
+                   std::vector<double>& sums);
   Placed execute(const Work& work, Stream& stream, uint64_t duration, double kept_bytes);
   void advance_pass();
 
   std::mutex x_mutex;  // guards all; a counted launch holds it until the kernel is done
   Context& x_context;
+  const uint32_t x_process =
+      this_process_id();  // a forked child has no context, and nothing in it is counted
   const Chip& x_chip;
   std::vector<RawId> x_data_ids;  // of the last data_size
   size_t x_data_rows = 0;

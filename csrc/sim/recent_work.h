@@ -12,6 +12,7 @@ namespace sim {
 // A kernel, when the host launched it and when it runs.
 struct PlacedKernel {
   cuptisim_op op;
+  uint32_t stream;
   uint64_t launched, start, end;
 };
 

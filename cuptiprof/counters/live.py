@@ -101,6 +101,11 @@ class LiveCounters:
             notes.append("selected kernels ran alone, not beside others")
         elif strategy == "range":
             notes.append("times of measured regions include the profiler's own work; take times from an unmeasured run")
+            if timed := self.plan.over_the_regions_time:
+                notes.append(
+                    "a region is counted from its entry to its exit, while the GPU waits for the host too: "
+                    f"{', '.join(timed)} {'is' if len(timed) == 1 else 'are'} over all of that time"
+                )
         elif strategy == "sample":
             notes.append("samples cover the whole device, work of other processes included")
         if not self.simulated:

@@ -24,6 +24,10 @@ _MIN_SAMPLE_BUFFER, _MAX_SAMPLE_BUFFER = 64 << 20, 512 << 20
 _SYSTEM_CLOCK_HZ = 1.2e9  # nominal: samples carry their real times
 
 
+# What in the name of a counter says that its value depends on how long was measured.
+_TIMED = ("per_second", "elapsed", "gpu__time")
+
+
 @dataclass(frozen=True)
 class CounterPlan:
     """How a request is carried out on one chip.
@@ -80,6 +84,13 @@ class CounterPlan:
             return "each selected kernel is measured alone, in the one run it makes anyway"
         return f"each selected kernel runs {n} times, alone; its memory is saved and restored between"
 
+    @property
+    def over_the_regions_time(self) -> list[str]:
+        """Metrics that are rates over a region's time, from entry to exit with the host's part of it; of `range` only."""
+        if self.strategy != "range":
+            return []
+        return [m.name for m in self.metrics if any(part in i for i in m.inputs for part in _TIMED)]
+
     def metadata(self) -> dict[str, Any]:
         """``metadata["counters"]`` of the result, but for what only the run can tell."""
         return {
@@ -102,6 +113,7 @@ class CounterPlan:
             ],
             "groups": [list(g.metrics) for g in self.groups],
             "dropped": dict(self.dropped),
+            "over_the_regions_time": self.over_the_regions_time,
             "sampling_interval_ns": self.request.interval_ns if self.strategy == "sample" else None,
         }
 

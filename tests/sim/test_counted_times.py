@@ -5,6 +5,8 @@ On NVIDIA's libcupti a user range runs from its push to its pop; see "Counters: 
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -54,14 +56,32 @@ def test_what_still_runs_on_another_stream_is_waited_for(sim: SimDevice) -> None
         np.testing.assert_allclose(result.counters[metric], [float(sim.true_metric(metric, op)[0])] * 8, rtol=1e-9)
 
 
+def test_what_runs_for_long_beside_a_selected_launch_is_said(sim: SimDevice) -> None:
+    """Nobody waits without a limit: the launch goes on and is counted as mixed, the next one does not wait again."""
+    sim.reset()
+    sim.launch("warm up")
+    with cuptiprof.profile(device="sim", metrics=["sm__inst_executed.sum"], kernels="short") as prof:
+        sim.launch("endless", stream=11, duration_ns=1_500_000_000)
+        begin = time.monotonic()
+        sim.launch("short", stream=12, count=20)
+        assert time.monotonic() - begin < 0.6
+        sim.synchronize()
+        sim.launch("short", stream=12, count=2)
+    result = prof.result()
+    assert result.metadata["counters"]["events"] == {"mixed": 20} and result.losses["uncounted"] == 20
+    assert len(result.metric_ranges) == 2
+
+
 def test_launches_that_are_not_counted_between_counted_ones(sim: SimDevice) -> None:
     """Kernels that communicate and graphs run while the profiler stands aside: no range is theirs, none is mistaken."""
     sim.launch("warm up")
-    sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=5)
-    sim.launch("node", count=3)
-    sim.call(Op.GRAPH_END_CAPTURE, graph_id=5)
-    before = sim.truth()["ranges_collected"]
     with cuptiprof.profile(device="sim", metrics=["sm__inst_executed.sum"]) as prof:
+        prof.pause()
+        sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=5)
+        sim.launch("node", count=3)
+        sim.call(Op.GRAPH_END_CAPTURE, graph_id=5)
+        prof.resume()
+        before = sim.truth()["ranges_collected"]
         for i in range(30):
             sim.launch(f"k{i}", grid=(i + 1, 1, 1))
             if i % 5 == 2:

@@ -219,7 +219,7 @@ def test_a_user_range_sums_its_kernels(api: CounterApi, sim: SimDevice) -> None:
     assert (ranges.decode(), ranges.count(), ranges.name(0)) == (0, 1, "step")
     instructions, time, cycles, hit_rate = ranges.values(0)
     assert instructions == sum(sim.true_metric(metrics[0], op)[0] for op in (a, b))
-    assert 9000 + 50_000 < time < 14_000 + 60_000  # from the first start to the last end
+    assert 9000 + 50_000 < time < 14_000 + 60_000  # from the push to the pop
     assert cycles == pytest.approx(time * 1.98)
     hits, sectors = (
         sum(sim.true_metric(f"lts__t_sectors{s}.sum", op)[0] for op in (a, b)) for s in ("_lookup_hit", "")
@@ -235,12 +235,15 @@ def test_nested_ranges_are_collected_level_by_level(api: CounterApi, sim: SimDev
     ops = {n: kernel(sim, n) for n in "abc"}
     answers = []
     for _ in range(2):
+        sim.synchronize()
         ranges.start()
         ranges.push("step")
         sim.run(ops["a"])
+        sim.synchronize()
         for n in "bc":
             ranges.push(f"layer {n}")
             sim.run(ops[n])
+            sim.synchronize()
             ranges.pop()
         ranges.pop()
         s = ranges.stop()
@@ -259,6 +262,7 @@ def test_application_replay_collects_the_pass_it_is_told(api: CounterApi, sim: S
     op, done = kernel(sim, "k"), 0
     for index in range(2):
         ranges.set_config(pass_index=index)
+        sim.synchronize()
         ranges.start()
         ranges.push("all")
         sim.run(op)
