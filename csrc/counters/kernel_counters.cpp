@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxContexts = 64;  // at a time
 constexpr uint32_t kMaxBreakdowns = 3;
+constexpr size_t kReplayedRanges = 8;  // one launch makes one; more show that it was not alone
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
 constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // for captures of other threads to end
 
@@ -59,7 +60,6 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
   if (c.context != context || c.uid != uid) c = {};
   c.context = context;
   c.uid = uid;
-  c.replayed = 0;
   CUptiResult rc = CUPTI_SUCCESS;
   auto profiler = RangeProfiler::enable(*x_api, context, &rc);
   if (!profiler) {
@@ -112,10 +112,8 @@ uint16_t KernelCounters::group_for(const SelectedLaunch& s) noexcept try {
 bool KernelCounters::begin_replay(PerContext& c) noexcept {
   CUptiResult rc = CUPTI_SUCCESS;
   const char* call = "cuptiRangeProfilerSetConfig";
-  if (!c.replay->config() || c.replayed >= x_options.batch) {
-    c.replayed = 0;
-    rc = c.replay->configure(x_configs.front(), RangeMode::kKernelReplay, x_options.batch);
-  }
+  if (!c.replay->config())
+    rc = c.replay->configure(x_configs.front(), RangeMode::kKernelReplay, kReplayedRanges);
   if (rc == CUPTI_SUCCESS) {
     call = "cuptiRangeProfilerStart";
     rc = c.replay->start();
@@ -126,8 +124,9 @@ bool KernelCounters::begin_replay(PerContext& c) noexcept {
   return false;
 }
 
-// Decoded launch by launch: an image of automatic ranges holds no kernel names, so the newest range is this
-// launch's only when nothing else was added and nothing dropped.
+// Decoded launch by launch, into an image that is cleared each time, as NVIDIA's callback_profiling sample
+// does: an image of automatic ranges holds no kernel names, so a range is this launch's only when it is the
+// only one and nothing was dropped.
 void KernelCounters::end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept try {
   if (stopped != CUPTI_SUCCESS) {
     x_events.fail(stopped, "cuptiRangeProfilerStop");
@@ -142,13 +141,20 @@ void KernelCounters::end_replay(PerContext& c, Outcome outcome, CUptiResult stop
     c.replay->forget();
     return x_events.fail(rc, "cuptiRangeProfilerDecodeData");
   }
-  const size_t ranges = c.replay->ranges(), fresh = ranges - std::min(c.replayed, ranges);
-  c.replayed = ranges;
-  if (outcome == Outcome::kRan && fresh == 0) return count(x_events.dropped);
-  if (outcome == Outcome::kRan && (fresh > 1 || dropped > 0)) outcome = Outcome::kMixed;
-  if (!is_valid(outcome)) return;
+  const size_t ranges = c.replay->ranges();
+  if (outcome == Outcome::kRan && ranges > 0 && (ranges > 1 || dropped > 0)) outcome = Outcome::kMixed;
+  if (outcome == Outcome::kRan && ranges == 0)
+    count(x_events.dropped);
+  else if (is_valid(outcome))
+    add_replayed(c);
+  if (c.replay->clear() != CUPTI_SUCCESS) c.replay->forget();
+} catch (...) {
+  x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
+}
+
+void KernelCounters::add_replayed(PerContext& c) noexcept try {
   x_values.assign(x_configs.front().names.size(), std::nan(""));
-  x_host.evaluate(c.replay->image(), ranges - 1, x_configs.front().names, x_values);
+  x_host.evaluate(c.replay->image(), 0, x_configs.front().names, x_values);
   x_events.no_room.fetch_add(x_rows.add(c.row, x_values));
 } catch (...) {
   x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");

@@ -54,7 +54,6 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
     std::unique_ptr<RangeProfiler> replay;  // of replay with several passes
     std::unique_ptr<RangeBatch> batch;      // of everything else
     std::unique_ptr<ContextIdle> idle;
-    size_t replayed = 0;  // ranges in the image
     uint32_t breakdowns = 0;
     CounterRow row;   // of the running launch
     int refused = 0;  // CUPTI's code when it refused this context
@@ -74,6 +73,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   bool begin_replay(PerContext& c) noexcept;
   void end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept;
   void finish_batch(PerContext& c) noexcept;
+  void add_replayed(PerContext& c) noexcept;
   void finish_batches() noexcept;
   void say_whether_resident() noexcept;
   bool is_capturing(CUstream stream) const noexcept;

@@ -65,7 +65,10 @@ class RangeBatch {
   bool stop(CounterEvents& events, uint64_t lost = 0) noexcept;
   void start_anew() noexcept;
   size_t count_kept() const noexcept;
-  uint32_t room() const noexcept { return x_automatic ? std::min(x_capacity, x_trusted) : x_capacity; }
+  size_t room() const noexcept {
+    const size_t most = x_profiler->config() ? std::min<size_t>(x_capacity, x_profiler->room()) : x_capacity;
+    return x_automatic ? std::min<size_t>(most, x_trusted) : most;
+  }
   bool match(size_t ranges) noexcept;
 
   std::unique_ptr<RangeProfiler> x_profiler;

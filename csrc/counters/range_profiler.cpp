@@ -10,6 +10,11 @@
 #include "cupti/detach.h"
 
 namespace cuptiprof {
+namespace {
+
+constexpr size_t kFewestRanges = 16;  // fewer are not tried
+
+}  // namespace
 
 void initialize_profiler(const Api& api) {
   static std::mutex mutex;                      // guards `done`
@@ -64,6 +69,18 @@ CUptiResult RangeProfiler::configure(const RangeConfig& config, RangeMode mode, 
                                      uint16_t levels) noexcept try {
   if (x_started) stop();
   x_config = nullptr;
+  // How many ranges a pass may have is said nowhere; users met code 7 above two to three thousand.
+  CUptiResult rc = set_config(config, mode, max_ranges, levels);
+  while (rc == CUPTI_ERROR_INVALID_OPERATION && max_ranges > kFewestRanges)
+    rc = set_config(config, mode, max_ranges /= 2, levels);
+  if (rc == CUPTI_SUCCESS) x_config = &config;
+  return rc;
+} catch (...) {
+  return CUPTI_ERROR_OUT_OF_MEMORY;
+}
+
+CUptiResult RangeProfiler::set_config(const RangeConfig& config, RangeMode mode, size_t max_ranges,
+                                      uint16_t levels) {
   CUpti_RangeProfiler_GetCounterDataSize_Params size{};
   size.structSize = CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE;
   size.pRangeProfilerObject = x_object;
@@ -73,21 +90,17 @@ CUptiResult RangeProfiler::configure(const RangeConfig& config, RangeMode mode, 
   size.maxNumRangeTreeNodes = static_cast<uint32_t>(max_ranges);
   CUptiResult rc = x_api.cuptiRangeProfilerGetCounterDataSize(&size);
   if (rc != CUPTI_SUCCESS) return rc;
-  x_image.assign(size.counterDataSize, 0);
-  CUpti_RangeProfiler_CounterDataImage_Initialize_Params init{};
-  init.structSize = CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE;
-  init.pRangeProfilerObject = x_object;
-  init.counterDataSize = x_image.size();
-  init.pCounterData = x_image.data();
-  rc = x_api.cuptiRangeProfilerCounterDataImageInitialize(&init);
+  // CUPTI keeps the address of the image that it has: that one goes when another has taken its place.
+  std::vector<uint8_t> image(size.counterDataSize);
+  rc = initialize(image);
   if (rc != CUPTI_SUCCESS) return rc;
   CUpti_RangeProfiler_SetConfig_Params set{};
   set.structSize = CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE;
   set.pRangeProfilerObject = x_object;
   set.configSize = config.group->image.size();
   set.pConfig = config.group->image.data();
-  set.counterDataImageSize = x_image.size();
-  set.pCounterDataImage = x_image.data();
+  set.counterDataImageSize = image.size();
+  set.pCounterDataImage = image.data();
   set.range = mode == RangeMode::kUserRange ? CUPTI_UserRange : CUPTI_AutoRange;
   set.replayMode = mode == RangeMode::kKernelReplay ? CUPTI_KernelReplay : CUPTI_UserReplay;
   set.maxRangesPerPass = max_ranges;
@@ -96,10 +109,19 @@ CUptiResult RangeProfiler::configure(const RangeConfig& config, RangeMode mode, 
   set.passIndex = 0;
   set.targetNestingLevel = 1;
   rc = x_api.cuptiRangeProfilerSetConfig(&set);
-  if (rc == CUPTI_SUCCESS) x_config = &config;
+  if (rc != CUPTI_SUCCESS) return rc;
+  x_image.swap(image);
+  x_room = max_ranges;
   return rc;
-} catch (...) {
-  return CUPTI_ERROR_OUT_OF_MEMORY;
+}
+
+CUptiResult RangeProfiler::initialize(std::vector<uint8_t>& image) noexcept {
+  CUpti_RangeProfiler_CounterDataImage_Initialize_Params init{};
+  init.structSize = CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE;
+  init.pRangeProfilerObject = x_object;
+  init.counterDataSize = image.size();
+  init.pCounterData = image.data();
+  return x_api.cuptiRangeProfilerCounterDataImageInitialize(&init);
 }
 
 CUptiResult RangeProfiler::start() noexcept {

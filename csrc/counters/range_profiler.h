@@ -39,10 +39,13 @@ class RangeProfiler {
   RangeProfiler(const RangeProfiler&) = delete;
   RangeProfiler& operator=(const RangeProfiler&) = delete;
 
-  // Room for `max_ranges` ranges of a configuration; what was collected before is gone. `config` must stay
-  // alive.
+  // Room for `max_ranges` ranges of a configuration, or for as many as CUPTI allows; what was collected
+  // before is gone. `config` must stay alive.
   CUptiResult configure(const RangeConfig& config, RangeMode mode, size_t max_ranges,
                         uint16_t levels = 1) noexcept;
+  [[nodiscard]] size_t room() const noexcept { return x_room; }
+  // No ranges in the image any more.
+  CUptiResult clear() noexcept { return initialize(x_image); }
   // The configuration is used up: configure() comes next.
   void forget() noexcept { x_config = nullptr; }
   CUptiResult start() noexcept;
@@ -63,8 +66,12 @@ class RangeProfiler {
  private:
   RangeProfiler(const Api& api, CUpti_RangeProfiler_Object* object) : x_api(api), x_object(object) {}
 
+  CUptiResult set_config(const RangeConfig& config, RangeMode mode, size_t max_ranges, uint16_t levels);
+  CUptiResult initialize(std::vector<uint8_t>& image) noexcept;
+
   const Api& x_api;
   CUpti_RangeProfiler_Object* x_object;
+  size_t x_room = 0;  // ranges
   const RangeConfig* x_config = nullptr;
   std::vector<uint8_t> x_image;
   bool x_started = false;

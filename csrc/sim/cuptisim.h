@@ -136,6 +136,7 @@ enum cuptisim_fault {
       10,  // a: why this machine gives no counters: 33 vGPU, 40 hypervisor, 41 confidential computing, 43 MIG
   CUPTISIM_FAULT_MISSING_METRIC = 11,  // name: base metric that the chip shall lack
   CUPTISIM_FAULT_DROP_RANGES = 12,     // a: every a-th range is lost
+  CUPTISIM_FAULT_RANGE_LIMIT = 50,     // a: the range profiler takes at most a ranges a pass
   CUPTISIM_FAULT_END = 128,            // numbers from here on are refused
 };
 int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);

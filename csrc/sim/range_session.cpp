@@ -10,6 +10,11 @@
 #include "replay_cost.h"
 
 namespace sim {
+namespace {
+
+constexpr size_t kMostRanges = 2000;  // in a pass: beyond 2,000 to 3,000 users had code 7
+
+}  // namespace
 
 CUptiResult RangeSession::data_size(CUpti_RangeProfiler_GetCounterDataSize_Params& p) {
   const std::lock_guard lock(x_mutex);
@@ -47,6 +52,9 @@ CUptiResult RangeSession::configure(const CUpti_RangeProfiler_SetConfig_Params& 
       p.numNestingLevels == 0 || (!user && p.numNestingLevels != 1) || p.minNestingLevel == 0 ||
       p.passIndex >= std::max<size_t>(config.passes, 1))
     return CUPTI_ERROR_INVALID_PARAMETER;
+  size_t most = kMostRanges;
+  if (const auto f = fault(CUPTISIM_FAULT_RANGE_LIMIT)) most = f->a;
+  if (p.maxRangesPerPass > most) return CUPTI_ERROR_INVALID_OPERATION;
   const uint16_t target = p.targetNestingLevel ? p.targetNestingLevel : p.minNestingLevel;
   if (target < p.minNestingLevel || target >= p.minNestingLevel + p.numNestingLevels)
     return CUPTI_ERROR_INVALID_PARAMETER;

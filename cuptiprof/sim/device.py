@@ -75,6 +75,7 @@ class Fault(enum.IntEnum):
     NO_COUNTERS = 10
     MISSING_METRIC = 11
     DROP_RANGES = 12
+    RANGE_LIMIT = 50
 
 
 class _OpStruct(ctypes.Structure):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.device import Fault, Op, SimDevice
 
 TIMED = [
     "gpu__time_duration.sum",
@@ -92,5 +92,30 @@ def test_launches_that_are_not_counted_between_counted_ones(sim: SimDevice) -> N
     assert sim.truth()["ranges_collected"] - before == 30
     assert [str(n) for n in result.metric_ranges["name"]] == [f"k{i}" for i in range(30)] and not result.losses
     ops = [sim.ops(1, Op.KERNEL, name=f"k{i}", grid=(i + 1, 1, 1), block=(128, 1, 1)) for i in range(30)]
+    truth = [float(sim.true_metric("sm__inst_executed.sum", op)[0]) for op in ops]
+    np.testing.assert_allclose(result.counters["sm__inst_executed.sum"], truth, rtol=1e-9)
+
+
+@pytest.mark.parametrize("limit", [None, 700, 100])
+def test_more_ranges_than_a_pass_may_have(sim: SimDevice, limit: int | None) -> None:
+    """libcupti refuses a configuration of too many ranges: fewer are asked for, and those beyond them are counted."""
+    sim.launch("warm up")
+
+    def work() -> None:
+        for i in range(300):
+            with cuptiprof.region(f"r{i}"):
+                sim.launch("k", grid=(i + 1, 1, 1))
+
+    with cuptiprof.profile(
+        device="sim", metrics=["sm__inst_executed.sum"], strategy="range", repeatable=True, region_levels=2
+    ) as prof:
+        if limit:
+            sim.inject(Fault.RANGE_LIMIT, a=limit)
+        prof.repeat(work)
+    result = prof.result()
+    kept = len(result.metric_ranges)
+    assert kept == (64 if limit == 100 else 300)
+    assert result.losses["uncounted"] == 300 - kept
+    ops = [sim.ops(1, Op.KERNEL, name="k", grid=(i + 1, 1, 1), block=(128, 1, 1)) for i in range(kept)]
     truth = [float(sim.true_metric("sm__inst_executed.sum", op)[0]) for op in ops]
     np.testing.assert_allclose(result.counters["sm__inst_executed.sum"], truth, rtol=1e-9)
