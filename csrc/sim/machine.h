@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cuptisim.h"
-#include "record_clock.h"
 #include "recent_work.h"
+#include "record_clock.h"
 
 namespace sim {
 
