@@ -324,7 +324,7 @@ class profile:
         return result
 
     def pause(self) -> None:
-        """Stop collecting; ``resume()`` goes on. What was launched before is kept.
+        """Stop collecting; ``resume()`` goes on. Waits for the GPU: what was launched before is kept.
 
         Raises:
             SessionError: not running.

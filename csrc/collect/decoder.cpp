@@ -21,13 +21,6 @@ constexpr std::chrono::milliseconds kFlushPeriod{250};
 constexpr std::chrono::milliseconds kLowFlushPeriod{2};  // the first time that few buffers are free
 constexpr int kFlushShare = 20;                          // at most one part in so many of this thread's time
 
-// Regions whose lists may be half changed: nobody looks at them again, and what they own is left alone.
-void abandon(RegionTracker* regions) noexcept {
-  static std::array<std::atomic<RegionTracker*>, 16> abandoned;
-  static std::atomic<size_t> next{0};
-  abandoned[next.fetch_add(1) % abandoned.size()].store(regions);
-}
-
 }  // namespace
 
 Decoder::Decoder(const Api& api, BufferPool& pool, Losses& losses, Options options)
@@ -36,8 +29,8 @@ Decoder::Decoder(const Api& api, BufferPool& pool, Losses& losses, Options optio
       x_losses(losses),
       x_options(std::move(options)),
       x_calls(x_options.correlation_bytes),
-      x_regions_owner(std::make_unique<RegionTracker>(x_calls, losses, x_options.attribution)),
-      x_regions(*x_regions_owner),
+      x_regions_owner(new Regions{{x_calls, losses, x_options.attribution}}),
+      x_regions(x_regions_owner->tracker),
       x_store(new_store()),
       x_records(api, x_regions, x_calls, losses, x_options.filter, x_options.attribution,
                 x_options.keeps_driver_calls, true),
@@ -109,9 +102,9 @@ void Decoder::attempt(Work&& work) noexcept {
     work();
   } catch (const std::bad_alloc&) {
     // Regions may be half changed: nobody looks at them again, and what they own is left alone.
-    static std::array<std::atomic<RegionTracker*>, 16> abandoned;
-    static std::atomic<size_t> next{0};
-    abandoned[next.fetch_add(1) % abandoned.size()].store(x_regions_owner.release());
+    static std::atomic<Regions*> abandoned{nullptr};
+    Regions* regions = x_regions_owner.release();
+    regions->next = abandoned.exchange(regions);
     x_ended.store(true);
   }
 }

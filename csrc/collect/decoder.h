@@ -78,7 +78,11 @@ class Decoder {
   Losses& x_losses;
   Options x_options;
   CorrelationMap x_calls;
-  std::unique_ptr<RegionTracker> x_regions_owner;
+  struct Regions {
+    RegionTracker tracker;
+    Regions* next = nullptr;  // in the list of those left alone
+  };
+  std::unique_ptr<Regions> x_regions_owner;
   RegionTracker& x_regions;
   std::shared_ptr<PageWarmer> x_warmer = std::make_shared<PageWarmer>();
   std::unique_ptr<Store> x_store;  // decoder thread only; null: memory ran out
