@@ -144,7 +144,8 @@ int main(int argc, char** argv) {
       if (g_failed == 0) break;
     }
     require(allocation > 20, "hardly anything was allocated");
-    std::printf("%s: allocations up to the %dth failed in turn\n", for_good ? "for good" : "once", allocation);
+    std::printf("%s: allocations up to the %dth failed in turn\n", for_good ? "for good" : "once",
+                allocation);
   }
   // And a session after them is whole.
   Session session([&] {
