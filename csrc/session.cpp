@@ -244,7 +244,7 @@ void Session::forget_taken() noexcept {
 
 void Session::resume() {
   require(x_state == State::kArmed || x_state == State::kPaused, "resume()");
-  if (!x_options.activity.profiler_calls) Activity::instance().enable();
+  Activity::instance().enable();
   if (x_counters) x_counters->resume();
   x_state = State::kRunning;
 }

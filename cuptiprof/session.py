@@ -363,7 +363,8 @@ class profile:
             will = self._schedule(self._step)
             recording = (Action.RECORD, Action.RECORD_AND_SAVE)
             if was is Action.RECORD_AND_SAVE:
-                session.pause()
+                if session.state != "paused":  # by the user
+                    session.pause()
                 self._pending = _Pending(self._cycle + 1, self._steps)
                 session.take()
                 self._finish()
@@ -371,7 +372,8 @@ class profile:
                 if session.state == "stopped":
                     return
             elif was is Action.WARMUP and will in recording:
-                session.pause()
+                if session.state != "paused":
+                    session.pause()
                 session.discard()
                 if self._spill is not None:
                     self._spill.discard()

@@ -67,6 +67,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     for (auto& c : x_contexts) c.store(nullptr, std::memory_order_relaxed);
     // Launches whose return an earlier subscription did not see any more are not on their way.
     for (uint32_t i = 0; i < thread_slot_count(); ++i) Exclusion::leave(thread_slot(i).launching);
+    x_window_wanted.store(false);
+    x_held.store(false);
     x_losses.reset();
     count(x_losses.earlier_session, x_left_over);
     g_region_overflow.store(0);
@@ -95,6 +97,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
 }
 
 void Activity::enable() {
+  x_held.store(false);
+  if (x_options.profiler_calls && !x_window_wanted.load()) return;  // the program's call opens it
   if (x_enabled.exchange(true)) return;
   try {
     set_kinds(true, true);
@@ -108,15 +112,16 @@ void Activity::enable() {
   }
 }
 
-// On the way into cuProfilerStart. False: it was open.
-bool Activity::open_window() noexcept {
-  if (x_enabled.exchange(true)) return false;
+// On the way into cuProfilerStart. While the session is paused it opens with resume().
+void Activity::open_window() noexcept {
+  if (x_held.load() || x_enabled.exchange(true)) return;
   set_kinds(true, false);
   set_region_mode(kRegionsOn, true);
-  return true;
+  if (x_held.load()) close_window();  // paused meanwhile, by a thread that saw it closed
 }
 
 void Activity::disable() noexcept {
+  x_held.store(true);
   const auto deadline = std::chrono::steady_clock::now() + kClosingPatience;
   while (!close_window() && x_closing.load() && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // cuProfilerStop, in another thread

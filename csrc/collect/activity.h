@@ -123,7 +123,7 @@ class Activity {
   void count_missing(const Decoder& decoder) noexcept;
   void take_back_buffers() noexcept;
   std::string missing_buffers() const;
-  bool open_window() noexcept;
+  void open_window() noexcept;
   bool close_window() noexcept;
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
   uint64_t records_in(uint8_t* buffer, size_t valid) const noexcept;
@@ -140,7 +140,9 @@ class Activity {
   std::atomic<bool> x_observed{false};  // counters are armed: launch callbacks stay on through pauses
   std::atomic<bool> x_attached{false};
   std::atomic<bool> x_enabled{false};
-  std::atomic<bool> x_closing{false};  // a thread is in close_window()
+  std::atomic<bool> x_window_wanted{false};  // between cudaProfilerStart and cudaProfilerStop
+  std::atomic<bool> x_held{false};           // by the control path: such calls do not switch anything on
+  std::atomic<bool> x_closing{false};        // a thread is in close_window()
   SettingsGuard x_settings;
   bool x_cuda_was_up = false;
   BufferPool x_pool;

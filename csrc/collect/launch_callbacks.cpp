@@ -44,7 +44,11 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     // The window opens on the way into cuProfilerStart and closes on the way out of cuProfilerStop.
     if (cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {
       const bool start = cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart;
-      if (start == entry && (start ? open_window() : close_window())) {
+      if (start == entry && x_window_wanted.exchange(start) != start) {
+        if (start)
+          open_window();
+        else
+          close_window();
         if (ThreadSlot* slot = this_thread_slot(); slot && !slot->observing.exchange(true)) {
           if (LaunchObserver* observer = x_launch_observer.load()) observer->window(start);
           slot->observing.store(false, std::memory_order_release);

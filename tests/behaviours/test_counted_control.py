@@ -11,6 +11,7 @@ from gpu import HOST_TO_DEVICE, Gpu
 from scenarios import ONE_PASS, ROTATED, STRATEGIES, counted, launched
 
 import cuptiprof
+from cuptiprof import _core
 
 pytest_plugins = ["behaviour_fixtures"]
 pytestmark = pytest.mark.usefixtures("counting")
@@ -23,15 +24,20 @@ def work(gpu: Gpu, strategy: str, name: str) -> None:
         gpu.synchronize()
 
 
-def check_only_on(result: cuptiprof.Result, gpu: Gpu, strategy: str, names: list[str]) -> None:
-    """Exactly these were measured, with their own values."""
+Spans = list[tuple[int, int]]
+
+
+def check_only_on(result: cuptiprof.Result, gpu: Gpu, strategy: str, names: list[str], on: Spans) -> None:
+    """Exactly these were measured, with their own values; samples lie within the times `on`."""
     ranges = result.metric_ranges
     if strategy == "sample":
         kernels = [str(n) for n, k in zip(ranges["name"], ranges["kind"], strict=True) if k == 2 and n != "warm"]
         assert sorted(kernels) == names
         samples = ranges.where(ranges["kind"] == 4)
-        total = int((samples["end"] - samples["start"]).sum())
-        assert total < len(names) * 60_000_000  # not while it was off
+        within = np.zeros(len(samples), bool)
+        for begin, end in on:
+            within |= (samples["start"] >= begin) & (samples["end"] <= end)
+        assert len(samples) and within.all()  # none while it was off
     else:
         rows = [i for i, n in enumerate(ranges["name"]) if n != "warm"]
         assert [str(ranges["name"][i]) for i in rows] == names
@@ -42,34 +48,43 @@ def check_only_on(result: cuptiprof.Result, gpu: Gpu, strategy: str, names: list
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_pause_and_resume(gpu: Gpu, strategy: str) -> None:
+    on: Spans = []
+    begin = 0
     with cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy=strategy) as prof:
         gpu.launch("warm")
         for i in range(4):
             work(gpu, strategy, f"on{i}")
             prof.pause()
+            on.append((begin, _core.now_ns()))
             work(gpu, strategy, f"off{i}")
+            begin = _core.now_ns()
             prof.resume()
-    check_only_on(prof.result(), gpu, strategy, [f"on{i}" for i in range(4)])
+    on.append((begin, _core.now_ns()))
+    check_only_on(prof.result(), gpu, strategy, [f"on{i}" for i in range(4)], on)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_profile_from_start_false(gpu: Gpu, strategy: str) -> None:
+    on: Spans = []
     with cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy=strategy, profile_from_start=False) as prof:
         work(gpu, strategy, "off")
         time.sleep(0.02)
         for i in range(2):
+            begin = _core.now_ns()
             gpu.profiler_start()
             time.sleep(0.02 if strategy == "sample" else 0)
             work(gpu, strategy, f"on{i}")
             gpu.profiler_stop()
+            on.append((begin, _core.now_ns()))
             time.sleep(0.02 if strategy == "sample" else 0)
             work(gpu, strategy, "off")
-    check_only_on(prof.result(), gpu, strategy, ["on0", "on1"])
+    check_only_on(prof.result(), gpu, strategy, ["on0", "on1"], on)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_schedule(gpu: Gpu, strategy: str) -> None:
     results = []
+    steps = []  # when each ended
     with cuptiprof.profile(
         device=gpu.device,
         metrics=ONE_PASS,
@@ -79,10 +94,11 @@ def test_schedule(gpu: Gpu, strategy: str) -> None:
     ) as prof:
         for i in range(8):
             work(gpu, strategy, f"step{i}")
+            steps.append(_core.now_ns())
             prof.step()
     assert len(results) == 2
-    check_only_on(results[0], gpu, strategy, ["step2", "step3"])
-    check_only_on(results[1], gpu, strategy, ["step6", "step7"])
+    check_only_on(results[0], gpu, strategy, ["step2", "step3"], [(steps[1], steps[4])])
+    check_only_on(results[1], gpu, strategy, ["step6", "step7"], [(steps[5], _core.now_ns())])
 
 
 def test_pass_groups_take_turns_over_the_active_steps_of_a_schedule(gpu: Gpu) -> None:

@@ -1,0 +1,66 @@
+"""What a profiler must leave as it was."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+
+from cuptiprof.sim.device import _library
+
+ATTRIBUTES = range(11)  # CUpti_ActivityAttribute
+
+
+def fingerprint() -> dict[str, object]:
+    """The user's values: none of them may change."""
+    return {
+        "cwd": os.getcwd(),
+        "environment": dict(os.environ),
+        "signals": [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)],
+        "hooks": (sys.excepthook, threading.excepthook, sys.gettrace(), sys.getprofile(), threading.Thread.start),
+        "warnings": list(warnings.filters),
+        "switch interval": sys.getswitchinterval(),
+    }
+
+
+def cupti_settings() -> dict[str, int]:
+    """CUPTI's settings as its getters give them."""
+    lib = _library()
+    out: dict[str, int] = {}
+    for attribute in ATTRIBUTES:
+        value, size = ctypes.c_uint64(0), ctypes.c_size_t(8)
+        rc = lib.cuptiActivityGetAttribute(attribute, ctypes.byref(size), ctypes.byref(value))
+        out[f"attribute {attribute}"] = value.value if rc == 0 else -rc
+    kind = ctypes.c_int()
+    lib.cuptiGetThreadIdType(ctypes.byref(kind))
+    out["thread IDs"] = kind.value
+    return out
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def resident_bytes() -> int:
+    gc.collect()
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def settles(value: object, most: int, patience: float = 5.0) -> bool:
+    """The count that the function `value` gives is at most `most`, perhaps after threads that end have ended."""
+    until = time.monotonic() + patience
+    while value() > most:  # type: ignore[operator]
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True
