@@ -74,11 +74,14 @@ def run_program(program: Program, number: int) -> None:
     world = World(number, folder)
     try:
         for i, (plan, beside) in enumerate(zip(program.plans, program.between, strict=True)):
+            settings = surroundings.cupti_settings()
             world.session_begins()
             run = Run(world, plan, i)
             run.run(beside)
             del run
             world.check_truth()
+            if plan.end != "drop":
+                assert surroundings.cupti_settings() == settings
             if number % 100 == 99:
                 fork_and_look()
         world.sim.call(Op.MODULE_UNLOAD)  # its names are for other kernels
