@@ -135,7 +135,7 @@ void check(const Api& api, CUptiResult rc, const char* call, const std::string& 
   std::string hint = text.hint;
   if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
     // 13.3 lets several tools in where each asks for it; the other one did not, and neither do we yet.
-    if (api.version < kSharesCupti) hint += "; up to CUDA 13.2 one tool at a time can hold CUPTI";
+    if (api.version < kSharesCupti) hint += "; up to CUDA 13.2 one tool at a time can subscribe to it";
   }
   if (rc == CUPTI_ERROR_UNKNOWN && api.driver_version == 0 && !api.simulated)
     hint = "there is no NVIDIA driver here; without a GPU use device=\"sim\"";

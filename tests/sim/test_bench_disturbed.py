@@ -309,5 +309,6 @@ def test_a_region_whose_row_is_lost_counts_as_none() -> None:
     kernels = {"region_instance": [1, 9], "start": [0, 50], "end": [10, 60], "name": ["a", "b"]}
     regions = {"instance": [1], "name": ["cuptiprof.bench:0"], "parent": [0]}
     result: Any = SimpleNamespace(regions=regions, kernels=kernels, memcpys=none, memsets=none)
+    result.timed = lambda: result
     work = Work(result)
     assert work.of(1)[0] == 10 and work.outside == 1
