@@ -218,11 +218,11 @@ class profile:
     def _abandon(self) -> None:
         """The start failed: nothing stays on."""
         try:
-            self._leave_device()
             if self._session is not None and self._session.state != "idle":
                 self._session.stop()
             if self._spill is not None:
                 self._spill.end()
+            self._leave_device()
         finally:
             self._session = self._spill = None
             self._opened.close()

@@ -115,8 +115,11 @@ class _Installed:
         self._simulation.active = False
         if threading.Thread.start is self._patched_start:
             threading.Thread.start = self._start  # type: ignore[method-assign]
-        self._mode.leave(first=True)
-        self._hooks.__exit__(None, None, None)
+        # None: Ctrl-C came while it was installed.
+        if self._mode is not None:
+            self._mode.leave(first=True)
+        if self._hooks is not None:
+            self._hooks.__exit__(None, None, None)
         return dict(self._simulation.unmodelled)
 
 
