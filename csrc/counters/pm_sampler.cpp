@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
 #include "base/clock.h"
@@ -12,8 +13,11 @@
 namespace cuptiprof {
 namespace {
 
-constexpr uint32_t kImageSamples = 4096;
-constexpr auto kDecodeEvery = std::chrono::milliseconds(5);
+// A slot of the image takes some 16 KB, and all of it is cleared after each look: room for three of them.
+constexpr auto kDecodeEvery = std::chrono::milliseconds(25);
+constexpr uint64_t kPeriods = 3, kFewestSlots = 64, kMostSlots = 4096;
+constexpr uint32_t kFillsAtATime = 16;  // then others have the thread, and a stop is seen
+constexpr auto kLastDrain = std::chrono::seconds(2);
 constexpr uint32_t kMaxFailures = 3;
 
 }  // namespace
@@ -49,15 +53,22 @@ void PmSampler::open(Device& d) {
                                                  : CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
   set.hwBufferAppendMode = x_options.keep_latest ? CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST
                                                  : CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
-  check(a, a.cuptiPmSamplingSetConfig(&set), "cuptiPmSamplingSetConfig",
-        "device " + std::to_string(d.ordinal));
+  CUptiResult rc = a.cuptiPmSamplingSetConfig(&set);
+  if (rc == CUPTI_ERROR_INVALID_PARAMETER) {
+    // CUDA 12.6 knows no append mode, and refuses a struct that has one.
+    set.structSize = offsetof(CUpti_PmSampling_SetConfig_Params, hwBufferAppendMode);
+    rc = a.cuptiPmSamplingSetConfig(&set);
+  }
+  check(a, rc, "cuptiPmSamplingSetConfig", "device " + std::to_string(d.ordinal));
 
   CUpti_PmSampling_GetCounterDataSize_Params size{};
   size.structSize = CUpti_PmSampling_GetCounterDataSize_Params_STRUCT_SIZE;
   size.pPmSamplingObject = d.object;
   size.pMetricNames = const_cast<const char**>(x_config.names.data());
   size.numMetrics = x_config.names.size();
-  size.maxSamples = kImageSamples;
+  const auto period = static_cast<uint64_t>(std::chrono::nanoseconds(kDecodeEvery).count());
+  size.maxSamples = static_cast<uint32_t>(
+      std::clamp(kPeriods * period / std::max<uint64_t>(x_options.interval, 1), kFewestSlots, kMostSlots));
   check(a, a.cuptiPmSamplingGetCounterDataSize(&size), "cuptiPmSamplingGetCounterDataSize");
   d.image.resize(size.counterDataSize);
   check(a, clear_image(d), "cuptiPmSamplingCounterDataImageInitialize");
@@ -206,8 +217,19 @@ void PmSampler::run() {
 }
 
 void PmSampler::drain(Device& d) noexcept {
-  while (decode(d)) {
-  }
+  // While it samples more may always come; after a stop it ends with the last record.
+  const auto deadline = std::chrono::steady_clock::now() + kLastDrain;
+  for (uint32_t fills = 0; decode(d); ++fills)
+    if (d.started ? fills == kFillsAtATime : std::chrono::steady_clock::now() >= deadline) break;
+}
+
+void PmSampler::restart(Device& d) noexcept {
+  CUpti_PmSampling_Stop_Params p{};
+  p.structSize = CUpti_PmSampling_Stop_Params_STRUCT_SIZE;
+  p.pPmSamplingObject = d.object;
+  x_api->cuptiPmSamplingStop(&p);
+  d.started = false;
+  start(d);
 }
 
 // True: the image was full, there may be more.
@@ -218,17 +240,9 @@ bool PmSampler::decode(Device& d) noexcept {
   p.pCounterDataImage = d.image.data();
   p.counterDataImageSize = d.image.size();
   const CUptiResult rc = x_api->cuptiPmSamplingDecodeData(&p);
-  if (p.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY) {
+  const bool overflowed = p.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY;
+  if (overflowed) {
     x_events.overflows.fetch_add(1);
-    // Where the buffer is not a ring, the GPU stopped writing: begin anew.
-    if (d.started && !x_options.keep_latest) {
-      CUpti_PmSampling_Stop_Params halt{};
-      halt.structSize = CUpti_PmSampling_Stop_Params_STRUCT_SIZE;
-      halt.pPmSamplingObject = d.object;
-      x_api->cuptiPmSamplingStop(&halt);
-      d.started = false;
-      start(d);
-    }
   } else if (rc != CUPTI_SUCCESS) {
     x_events.fail(rc, "cuptiPmSamplingDecodeData");
     if (++d.failures >= kMaxFailures) halt(d);
@@ -238,8 +252,12 @@ bool PmSampler::decode(Device& d) noexcept {
   info.structSize = CUpti_PmSampling_GetCounterDataInfo_Params_STRUCT_SIZE;
   info.pCounterDataImage = d.image.data();
   info.counterDataImageSize = d.image.size();
-  if (x_api->cuptiPmSamplingGetCounterDataInfo(&info) != CUPTI_SUCCESS || info.numCompletedSamples == 0)
-    return false;
+  const bool known = x_api->cuptiPmSamplingGetCounterDataInfo(&info) == CUPTI_SUCCESS;
+  // Where the buffer is not a ring the GPU stopped writing; and a ring that overflowed may give nothing for
+  // good.
+  if (overflowed && d.started && (!x_options.keep_latest || !known || info.numCompletedSamples == 0))
+    restart(d);
+  if (!known || info.numCompletedSamples == 0) return false;
   for (size_t i = 0; i < info.numCompletedSamples; ++i) add_sample(d, i);
   if (clear_image(d) != CUPTI_SUCCESS) return false;
   return p.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
@@ -254,6 +272,8 @@ void PmSampler::add_sample(Device& d, size_t index) noexcept try {
   p.sampleIndex = index;
   if (const CUptiResult rc = x_api->cuptiPmSamplingCounterDataGetSampleInfo(&p); rc != CUPTI_SUCCESS)
     return x_events.fail(rc, "cuptiPmSamplingCounterDataGetSampleInfo");
+  // Slots that were begun and not filled have no time; what is missing shows as a gap before the next.
+  if (p.startTimestamp == 0 || p.endTimestamp <= p.startTimestamp) return;
   CounterRow row;
   row.kind = RangeKind::kSample;
   row.start = static_cast<int64_t>(p.startTimestamp) + d.to_run_clock;

@@ -58,6 +58,7 @@ class PmSampler final : public CounterStrategy, public LaunchObserver {
   bool start(Device& device) noexcept;
   void stop(Device& device) noexcept;
   void halt(Device& device) noexcept;
+  void restart(Device& device) noexcept;
   void drain(Device& device) noexcept;
   bool decode(Device& device) noexcept;
   void add_sample(Device& device, size_t index) noexcept;

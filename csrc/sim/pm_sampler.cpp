@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "counters.h"
+#include "faults.h"
 #include "metric_eval.h"
 #include "profilers.h"
 
@@ -54,6 +55,7 @@ CUptiResult Sampler::configure(const CUpti_PmSampling_SetConfig_Params& p) {
   x_interval = std::max<uint64_t>(x_interval, 1);
   x_capacity = p.hardwareBufferSize / kSampleBytes;
   x_keep_latest = p.hwBufferAppendMode == CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST;
+  x_stuck = false;
   x_buffer.clear(), x_kernels.clear(), x_unsampled.clear();
   x_before.assign(x_config.entries.size(), 0.0);
   x_overflow = false;
@@ -65,6 +67,7 @@ CUptiResult Sampler::configure(const CUpti_PmSampling_SetConfig_Params& p) {
 CUptiResult Sampler::start() {
   const std::lock_guard lock(x_mutex);
   if (!x_configured || x_started) return CUPTI_ERROR_INVALID_OPERATION;
+  x_stuck = false;
   x_first = x_next = Machine::get().now();
   fold_unsampled(x_next);
   for (Kernel& k : x_unsampled) {  // still running, or not begun
@@ -169,6 +172,12 @@ CUptiResult Sampler::decode(CUpti_PmSampling_DecodeData_Params& p) {
   if (!data.valid() || !data.sampling()) return CUPTI_ERROR_INVALID_PARAMETER;
   if (x_started) sample_until(Machine::get().now());
   p.decodeStopReason = CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS;
+  if (x_stuck || (x_started && strikes(CUPTISIM_FAULT_SAMPLER_STUCK))) {
+    x_stuck = true;
+    Machine::get().truth.samples_lost.fetch_add(x_buffer.size());
+    x_buffer.clear();
+    return CUPTI_ERROR_OUT_OF_MEMORY;
+  }
   forget_kernels();
   std::sort(x_kernels.begin(), x_kernels.end(),
             [](const Kernel& a, const Kernel& b) { return a.start < b.start; });

@@ -52,6 +52,7 @@ class Sampler {
   uint64_t x_next = 0;            // start of the sample being taken
   std::deque<uint64_t> x_buffer;  // starts of the samples taken and not decoded
   bool x_overflow = false;
+  bool x_stuck = false;          // after an overflow nothing comes before the next start
   std::deque<Kernel> x_kernels;  // that some sample not yet decoded may overlap
 
   // The counters run on while nothing is sampled: the first sample after a start has that too.

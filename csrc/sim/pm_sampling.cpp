@@ -1,6 +1,10 @@
 // cuptiPmSampling*: the C side of Sampler.
 #include <cupti_pmsampling.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
 #include "profiler_params.h"
 #include "profilers.h"
 
@@ -32,7 +36,18 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiPmSamplingDisable(CUpti_PmSampling_Disable_
     return sampler ? sampler->call : CUPTI_ERROR_INVALID_PARAMETER; \
   }
 
-SIM_SAMPLING_CALL(cuptiPmSamplingSetConfig, CUpti_PmSampling_SetConfig_Params, configure(*p))
+// CUDA 12.6 has no append mode: its struct ends before it, and a longer one is refused.
+SIM_EXPORT CUptiResult CUPTIAPI cuptiPmSamplingSetConfig(CUpti_PmSampling_SetConfig_Params* p) {
+  constexpr size_t k126 = offsetof(CUpti_PmSampling_SetConfig_Params, hwBufferAppendMode);
+  const bool is_126 = Machine::get().version() == 120600;
+  SIM_PARAMS("cuptiPmSamplingSetConfig", p, is_126 ? k126 : CUpti_PmSampling_SetConfig_Params_STRUCT_SIZE);
+  if (is_126 && p->structSize != k126) return CUPTI_ERROR_INVALID_PARAMETER;
+  CUpti_PmSampling_SetConfig_Params given{};
+  std::memcpy(&given, p, std::min(p->structSize, sizeof given));
+  const auto sampler = samplers().find(p->pPmSamplingObject);
+  return sampler ? sampler->configure(given) : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
 SIM_SAMPLING_CALL(cuptiPmSamplingStart, CUpti_PmSampling_Start_Params, start())
 SIM_SAMPLING_CALL(cuptiPmSamplingStop, CUpti_PmSampling_Stop_Params, stop())
 SIM_SAMPLING_CALL(cuptiPmSamplingDecodeData, CUpti_PmSampling_DecodeData_Params, decode(*p))

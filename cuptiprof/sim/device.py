@@ -76,6 +76,7 @@ class Fault(enum.IntEnum):
     MISSING_METRIC = 11
     DROP_RANGES = 12
     RANGE_LIMIT = 50
+    SAMPLER_STUCK = 51
 
 
 class _OpStruct(ctypes.Structure):
