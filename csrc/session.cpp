@@ -93,7 +93,7 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
                 "try \"256 KB\"");
   if (o.buffer_count == 0) o.buffer_count = std::clamp<size_t>(o.budget_bytes / 8 / o.buffer_bytes, 4, 1024);
   const bool fits = o.buffer_count <= o.budget_bytes / o.buffer_bytes;  // the product does not overflow
-  const size_t fixed = fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 : o.budget_bytes;
+  const size_t fixed = fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 + 2 * region_bytes() : o.budget_bytes;
   if (fixed + (1u << 20) > o.budget_bytes)
     throw Error(ErrorKind::kBudget,
                 std::to_string(o.buffer_count) + " buffers of " + std::to_string(o.buffer_bytes) +
@@ -172,6 +172,8 @@ void Session::start(bool armed) {
     d.keep = x_options.keep;
     d.table_bytes = x_table_bytes;
     d.correlation_bytes = x_options.budget_bytes / 16;
+    d.path_bytes = region_bytes();
+    set_region_name_budget(region_bytes());
     d.filter = x_options.filter;
     d.attribution = x_options.activity.attribution;
     d.keeps_driver_calls =
@@ -186,6 +188,7 @@ void Session::start(bool armed) {
     x_counters.reset();
     activity.detach();
     x_decoder.reset();
+    forget_region_names();
     x_state = State::kIdle;
     x_pid = 0;
     leave_place();
@@ -294,6 +297,7 @@ std::shared_ptr<Store> Session::stop() {
   x_taken = x_decoder->take(end);
   x_final = counts();
   x_decoder->finish();
+  forget_region_names();
   x_state = State::kStopped;
   leave_place();
   return x_taken;

@@ -94,6 +94,8 @@ class Session {
   enum class State { kIdle, kArmed, kRunning, kPaused, kStopped };
   void require(bool ok, const char* call) const;
   void refuse_in_child() const;
+  // For the names of regions, and as much again for their paths.
+  size_t region_bytes() const { return x_options.budget_bytes / 32; }
   void start_counters();
   void stop_counters() noexcept;
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _installed  # first: says what is wrong where the compiled part is missing
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.region import region
+from cuptiprof.region import current_region, inherit, region
 from cuptiprof.schedule import schedule
 from cuptiprof.session import profile
 from cuptiprof.version import __version__
@@ -36,6 +36,8 @@ __all__ = [
     "bench",
     "benchmark",
     "compare",
+    "current_region",
+    "inherit",
     "open",
     "profile",
     "region",

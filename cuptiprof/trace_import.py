@@ -313,7 +313,8 @@ class _Importer:
     def build_regions(self) -> dict[int, Spans]:
         """The regions table out of nested spans; returns thread -> its placed spans by start.
 
-        Threads that torch's autograd engine runs on nest under the region open on the only other thread that has one.
+        Threads that torch's autograd engine runs on nest under the region open on the only other thread that has one: a
+        trace does not say which thread called backward.
         """
         placed: dict[int, Spans] = {}
         workers = self.autograd_threads
@@ -355,8 +356,8 @@ class _Importer:
         codes, instances = [0] * len(api["start"]), [0] * len(api["start"])
         for thread, calls in by_thread.items():
             own = Innermost(placed.get(thread, []))
-            works_for_another = thread not in placed or thread in self.autograd_threads
-            others = Inherited([p for t, p in placed.items() if t not in self.autograd_threads and t != thread])
+            works_for_another = thread in self.autograd_threads
+            others = Inherited([p for t, p in placed.items() if t not in self.autograd_threads])
             calls.sort(key=lambda i: api["start"][i])
             for i in calls:
                 t, correlation = api["start"][i], api["correlation_id"][i]

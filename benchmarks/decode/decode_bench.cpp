@@ -102,9 +102,9 @@ Decoded decode(const Api& api, std::vector<Buffer>& buffers, size_t passes,
   // Launch events of every correlation ID in the buffers, in one open region.
   set_region_mode(kRegionsOn, true);
   reserve_thread_slots();
-  enter_region(kRegionsOn, region_name_id("step"), nullptr, 0);
+  const uint64_t step = enter_region(kRegionsOn, region_name_id("step"), nullptr, 0);
   for (uint32_t c = 1; c <= buffers.size() * kPerBuffer; ++c) {
-    this_thread_slot()->ring.push({now_ns(), 0, nullptr, c, EventKind::kLaunch});
+    this_thread_slot()->ring.push({now_ns(), 0, {nullptr}, c, EventKind::kLaunch});
     if (c % 16384 == 0) regions.drain(store);
   }
   regions.drain(store);
@@ -115,7 +115,7 @@ Decoded decode(const Api& api, std::vector<Buffer>& buffers, size_t passes,
   }
   const double ns = (now() - t0) / static_cast<double>(passes * kPerBuffer);
   const Decoded out{ns, store.table(TableId::kernels).rows(), store.used_bytes()};
-  exit_region(region_name_id("step"), 0);
+  exit_region(step, 0);
   regions.drain(store);
   if (losses.orphan_correlations != 0 || out.rows != passes * kPerBuffer)
     throw std::runtime_error("wrong: " + std::to_string(out.rows) + " rows of " +

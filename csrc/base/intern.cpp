@@ -17,17 +17,20 @@ StringTable::StringTable() {
   intern("");
 }
 
-uint32_t StringTable::intern(std::string_view text) {
+uint32_t StringTable::intern(std::string_view text, size_t max_bytes) {
   const uint32_t hash = hash_of(text);
   const size_t mask = x_slots.size() - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const uint32_t slot = x_slots[i];
     if (slot == 0) {
+      if (x_bytes + text.size() > max_bytes) return kNone;
       const auto id = static_cast<uint32_t>(x_strings.size());
       x_strings.emplace_back(store(text), text.size());
       x_hashes.push_back(hash);
       x_slots[i] = id + 1;
       if (x_strings.size() * 2 > x_slots.size()) grow();
+      x_bytes = x_block_bytes + x_strings.capacity() * sizeof(std::string_view) +
+                (x_hashes.capacity() + x_slots.size()) * sizeof(uint32_t);
       return id;
     }
     if (x_hashes[slot - 1] == hash && x_strings[slot - 1] == text) return slot - 1;
@@ -52,14 +55,13 @@ const char* StringTable::store(std::string_view text) {
     x_blocks.push_back(std::make_unique<char[]>(block));
     x_block_at = x_blocks.back().get();
     x_block_left = block;
-    x_bytes += block;
+    x_block_bytes += block;
   }
   char* at = x_block_at;
   std::memcpy(at, text.data(), text.size());
   at[text.size()] = '\0';
   x_block_at += need;
   x_block_left -= need;
-  x_bytes += sizeof(std::string_view) + 2 * sizeof(uint32_t) + 8;
   return at;
 }
 

@@ -13,8 +13,12 @@ class StringTable {
   StringTable(StringTable&&) = default;
   StringTable& operator=(StringTable&&) = default;
 
-  // The id of `text`, new if it was not known. Views returned by at() stay valid as long as the table lives.
-  uint32_t intern(std::string_view text);
+  static constexpr size_t kNoLimit = ~size_t{0};
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  // The id of `text`, new if it was not known. kNone: it is new, and the table would hold more than
+  // `max_bytes` with it. Views returned by at() stay valid as long as the table lives.
+  uint32_t intern(std::string_view text, size_t max_bytes = kNoLimit);
 
   // Always NUL-terminated.
   std::string_view at(uint32_t id) const { return x_strings[id]; }
@@ -30,6 +34,7 @@ class StringTable {
   std::vector<uint32_t> x_hashes;  // of x_strings, so that growing does not read every string again
   std::vector<uint32_t> x_slots;   // open addressing: id + 1, 0 = free
   std::vector<std::unique_ptr<char[]>> x_blocks;
+  size_t x_block_bytes = 0;  // of x_blocks
   size_t x_block_left = 0;
   char* x_block_at = nullptr;
   size_t x_bytes = 0;

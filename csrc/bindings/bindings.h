@@ -13,7 +13,10 @@ void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
 void register_recorded(pybind11::module_& m);
 void register_probes(pybind11::module_& m);
+void register_hand_over(pybind11::module_& m);
 void register_region(pybind11::module_& m);
+// The session that gave them their IDs is over. With the GIL.
+void forget_region_ids();
 void register_schema(pybind11::module_& m);
 void register_filter(pybind11::module_& m);
 void register_filter_columns(pybind11::module_& m);

@@ -10,15 +10,30 @@
 #include "bindings/bindings.h"
 #include "collect/regions.h"
 
+#ifndef Py_BEGIN_CRITICAL_SECTION  // before Python 3.13: the GIL guards every object
+#define Py_BEGIN_CRITICAL_SECTION(object) {
+#define Py_END_CRITICAL_SECTION() }
+#endif
+
 namespace cuptiprof {
 namespace {
+
+// One object may be entered again while it is open, on several threads, and before a session starts: each
+// exit must find its own entry.
+struct Entry {
+  uint64_t id;         // what enter_region returned; 0: not recorded
+  const void* thread;  // that entered
+};
 
 struct Region {
   PyObject_HEAD PyObject* name;  // str
   PyObject* metadata;            // dict or null
   PyObject* nvtx;                // str to push to NVTX, or null
-  uint32_t name_id;              // 0: not looked up yet
-  uint64_t recorded;             // one bit an open entry, newest lowest: was an event written?
+  uint32_t name_id;              // below g_first_region_name: to be looked up
+  uint32_t depth;                // entries not yet left, of all threads
+  Entry first;                   // the oldest of them
+  Entry* more;                   // the others
+  uint32_t room;                 // of `more`
 };
 
 PyObject* g_ids = nullptr;       // dict: name -> int
@@ -37,8 +52,8 @@ PyObject* allocate(PyTypeObject* type) {
   if (g_spare_count > 0 && type == g_type) {
     auto* self = reinterpret_cast<Region*>(PyObject_Init(g_spares[--g_spare_count], type));
     self->name = self->metadata = self->nvtx = nullptr;
-    self->name_id = 0;
-    self->recorded = 0;
+    self->name_id = self->depth = self->room = 0;
+    self->more = nullptr;
     return reinterpret_cast<PyObject*>(self);
   }
 #endif
@@ -55,23 +70,50 @@ void give_back(PyTypeObject* type, PyObject* object) {
   type->tp_free(object);
 }
 
+// How a Context of CPython 3.7 to 3.14 begins.
+struct ContextHead {
+  PyObject_HEAD void* previous;
+  void* variables;
+  void* weak_references;
+  int entered;
+};
+
+// Python runs all of a thread inside a Context of its own (3.14: sys.flags.thread_inherit_context).
+bool g_threads_have_contexts = false;
+
 // Identity of the running contextvars.Context; 0 on the outermost one of a thread, and on threads without
 // Python.
 //
-// asyncio runs every step of a task inside the task's Context, so the pointer tells tasks apart. Read without
-// the GIL on the thread that owns it: nobody else changes it. Context begins {PyObject_HEAD, ctx_prev} in
-// CPython 3.7 to 3.14.
+// asyncio runs every step of a task inside the task's Context, so the pointer tells tasks apart. A thread
+// that does nothing but run an event loop has no Context around them: the outermost one is that which nobody
+// entered (Python made it when it was first needed). Read without the GIL on the thread that owns it: nobody
+// else changes it.
 uint64_t task_of(PyThreadState* ts) {
   if (!ts) return 0;
   PyObject* context = ts->context;
   if (!context) return 0;
-  void* previous = *reinterpret_cast<void**>(reinterpret_cast<char*>(context) + sizeof(PyObject));
-  return previous ? reinterpret_cast<uint64_t>(context) : 0;
+  const auto* head = reinterpret_cast<const ContextHead*>(context);
+  const bool inner = head->previous || (head->entered && !g_threads_have_contexts);
+  return inner ? reinterpret_cast<uint64_t>(context) : 0;
 }
 
 uint64_t current_task() { return task_of(PyGILState_GetThisThreadState()); }
 
+bool threads_have_contexts() {
+  PyObject* flags = PySys_GetObject("flags");
+  PyObject* flag = flags ? PyObject_GetAttrString(flags, "thread_inherit_context") : nullptr;
+  if (!flag) PyErr_Clear();  // before Python 3.14
+  const bool on = flag && PyObject_IsTrue(flag) == 1;
+  Py_XDECREF(flag);
+  return on;
+}
+
 bool look_up(Region* self) {
+  static uint32_t first_known = 0;  // of the IDs in g_ids; guarded by the GIL
+  if (const uint32_t first = g_first_region_name.load(std::memory_order_relaxed); first != first_known) {
+    PyDict_Clear(g_ids);
+    first_known = first;
+  }
   if (PyObject* known = PyDict_GetItemWithError(g_ids, self->name)) {
     self->name_id = static_cast<uint32_t>(PyLong_AsUnsignedLong(known));
     return true;
@@ -81,9 +123,11 @@ bool look_up(Region* self) {
   // that it would not raise while nobody profiles.
   PyObject* bytes = PyUnicode_AsEncodedString(self->name, "utf-8", "backslashreplace");
   if (!bytes) return false;
-  self->name_id = region_name_id({PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))});
+  const std::string_view name(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
+  self->name_id = region_name_id(name);
+  const bool has_room = region_name(self->name_id) == name;
   Py_DECREF(bytes);
-  if (PyDict_GET_SIZE(g_ids) >= static_cast<Py_ssize_t>(kMaxRegionNames)) return true;
+  if (!has_room) return true;  // neither has it here
   PyObject* id = PyLong_FromUnsignedLong(self->name_id);
   const bool ok = id && PyDict_SetItem(g_ids, self->name, id) == 0;
   Py_XDECREF(id);
@@ -129,17 +173,66 @@ PyObject* nvtx_call(const char* function, PyObject* argument) {
                   : PyObject_CallMethod(module, function, nullptr);
 }
 
+// What tells the calling thread from others, at the price of one load.
+const void* this_thread() {
+  static thread_local char here [[gnu::tls_model("initial-exec")]] = 0;
+  return &here;
+}
+
+Entry& entry(Region* self, uint32_t i) { return i == 0 ? self->first : self->more[i - 1]; }
+
+// Room for one more entry. False with an exception set.
+bool make_room(Region* self) {
+  if (self->depth <= self->room) [[likely]]
+    return true;
+  const uint32_t room = self->room ? self->room * 2 : 4;
+  auto* more = static_cast<Entry*>(PyMem_Realloc(self->more, room * sizeof(Entry)));
+  if (!more) {
+    PyErr_NoMemory();
+    return false;
+  }
+  self->more = more;
+  self->room = room;
+  return true;
+}
+
+// The newest entry of this thread goes; of one left on another thread than it was entered on, the newest.
+uint64_t take_entry(Region* self) {
+  if (self->depth == 0) return 0;  // more exits than entries
+  uint32_t i = self->depth;
+  while (i > 0 && entry(self, i - 1).thread != this_thread()) --i;
+  if (i == 0) i = self->depth;
+  const uint64_t id = entry(self, i - 1).id;
+  for (; i < self->depth; ++i) entry(self, i - 1) = entry(self, i);
+  --self->depth;
+  return id;
+}
+
+bool open_entry(Region* self) {
+  if (!make_room(self)) return false;
+  uint64_t id = 0;
+  if (g_region_mode.load(std::memory_order_relaxed) & kRegionsOn) {
+    RegionMetadata* metadata = nullptr;
+    if (self->metadata && !(metadata = metadata_of(self->metadata))) return false;
+    // From here on the GIL is kept, so that no session ends in between and forgets the name.
+    if (self->name_id < g_first_region_name.load(std::memory_order_relaxed) && !look_up(self)) {
+      delete metadata;
+      return false;
+    }
+    const uint32_t mode = g_region_mode.load(std::memory_order_relaxed);
+    id = enter_region(mode, self->name_id, metadata, task_of(PyThreadState_Get()));
+  }
+  entry(self, self->depth++) = {id, this_thread()};
+  return true;
+}
+
 PyObject* region_enter(PyObject* object, PyObject*) {
   auto* self = reinterpret_cast<Region*>(object);
-  bool recorded = false;
-  const uint32_t mode = g_region_mode.load(std::memory_order_relaxed);
-  if (mode & kRegionsOn) {
-    if (self->name_id == 0 && !look_up(self)) return nullptr;
-    RegionMetadata* metadata = nullptr;
-    if (self->metadata && !(metadata = metadata_of(self->metadata))) return nullptr;
-    recorded = enter_region(mode, self->name_id, metadata, task_of(PyThreadState_Get()));
-  }
-  self->recorded = self->recorded << 1 | static_cast<uint64_t>(recorded);
+  bool ok;
+  Py_BEGIN_CRITICAL_SECTION(object);
+  ok = open_entry(self);
+  Py_END_CRITICAL_SECTION();
+  if (!ok) return nullptr;
   if (self->nvtx) {
     PyObject* r = nvtx_call("push_range", self->nvtx);
     if (!r) return nullptr;
@@ -151,8 +244,11 @@ PyObject* region_enter(PyObject* object, PyObject*) {
 
 PyObject* region_exit(PyObject* object, PyObject* const*, Py_ssize_t) {
   auto* self = reinterpret_cast<Region*>(object);
-  if (self->recorded & 1) exit_region(self->name_id, task_of(PyThreadState_Get()));
-  self->recorded >>= 1;
+  uint64_t id;
+  Py_BEGIN_CRITICAL_SECTION(object);
+  id = take_entry(self);
+  Py_END_CRITICAL_SECTION();
+  if (id != 0) exit_region(id, task_of(PyThreadState_Get()));
   if (self->nvtx) {
     PyObject* r = nvtx_call("pop_range", nullptr);
     if (!r) return nullptr;
@@ -256,6 +352,7 @@ void region_dealloc(PyObject* object) {
   Py_XDECREF(self->name);
   Py_XDECREF(self->metadata);
   Py_XDECREF(self->nvtx);
+  PyMem_Free(self->more);
   give_back(type, object);
   Py_DECREF(type);
 }
@@ -310,6 +407,8 @@ PyType_Spec kSpec = {"cuptiprof.region", sizeof(Region), 0, Py_TPFLAGS_DEFAULT, 
 
 }  // namespace
 
+void forget_region_ids() { PyDict_Clear(g_ids); }
+
 void register_region(pybind11::module_& m) {
   g_ids = PyDict_New();
   auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
@@ -318,6 +417,8 @@ void register_region(pybind11::module_& m) {
   g_type = type;
   m.add_object("region", reinterpret_cast<PyObject*>(type));
   g_task_key.store(&current_task);
+  register_hand_over(m);
+  g_threads_have_contexts = threads_have_contexts();
   m.def(
       "_region_hooks",
       [](pybind11::object encode, pybind11::object decorate) {

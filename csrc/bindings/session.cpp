@@ -138,7 +138,16 @@ void register_session(py::module_& m) {
       .def("resume", &Session::resume, nogil)
       .def("take", &Session::take, nogil)
       .def("discard", &Session::discard, nogil)
-      .def("stop", &Session::stop, nogil)
+      .def("stop",
+           [](Session& s) {
+             std::shared_ptr<Store> rest;
+             {
+               const py::gil_scoped_release released;
+               rest = s.stop();
+             }
+             forget_region_ids();
+             return rest;
+           })
       .def("taken", &Session::taken,
            "What the last take() or stop() handed over; None: nothing, or forgotten.")
       .def("forget_taken", &Session::forget_taken)

@@ -72,6 +72,7 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     x_losses.reset();
     count(x_losses.earlier_session, x_left_over);
     g_region_overflow.store(0);
+    g_beyond_slots.store(0);
     x_kernels_lost.store(0);
     x_watch.begin();
     x_returned_at.store(0);

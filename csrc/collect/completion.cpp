@@ -67,6 +67,7 @@ uint64_t Activity::launches() const noexcept {
   uint64_t n = 0;
   for (uint32_t i = 0; i < thread_slot_count(); ++i)
     n += thread_slot(i).launches.load(std::memory_order_relaxed);
+  n += g_slotless_launches.load(std::memory_order_relaxed);
   return n - x_launches_before;
 }
 
@@ -124,6 +125,7 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
   const uint64_t received = decoder.kernels_received() + kernels_lost_in_pool();
   x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
   x_losses.region_overflow.store(g_region_overflow.load());
+  x_losses.unfollowed_threads.store(g_beyond_slots.load());
 }
 
 std::vector<std::string> Activity::notes() const {

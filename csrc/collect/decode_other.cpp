@@ -11,6 +11,8 @@
 namespace cuptiprof {
 namespace {
 
+constexpr size_t kMaxOpenMarkers = 1u << 16;  // NVTX ranges that never end
+
 template <typename T>
 const T& as(const CUpti_Activity* record) {
   return *reinterpret_cast<const T*>(record);
@@ -100,10 +102,9 @@ void RecordDecoder::api_call(Store& store, const CUpti_Activity* record) {
     const char* name = nullptr;
     const auto domain = driver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API;
     if (x_api.cuptiGetCallbackName(domain, a.cbid, &name) != CUPTI_SUCCESS || !name)
-      known =
-          store.strings().intern((driver ? "driver call " : "runtime call ") + std::to_string(a.cbid)) + 1;
+      known = store.text((driver ? "driver call " : "runtime call ") + std::to_string(a.cbid)) + 1;
     else
-      known = store.strings().intern(base_name(name)) + 1;
+      known = store.text(base_name(name)) + 1;
   }
   rows::api_calls row;
   set_times(row, a.start, a.end);
@@ -292,11 +293,12 @@ void RecordDecoder::marker(Store& store, const CUpti_Activity* record) {
   const auto time = static_cast<int64_t>(m.timestamp);
   const uint32_t thread = m.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD ? m.objectId.pt.threadId : 0;
   if (m.flags & CUPTI_ACTIVITY_FLAG_MARKER_START) {
+    if (x_markers.size() >= kMaxOpenMarkers) return count(x_losses.budget_evicted);
     x_markers.push_back({m.id, thread, time, m.name ? m.name : "", m.domain ? m.domain : ""});
     return;
   }
   rows::markers row;
-  row.category = store.strings().intern("nvtx");
+  row.category = store.text("nvtx");
   row.id = m.id;
   row.end = time;
   if (m.flags & CUPTI_ACTIVITY_FLAG_MARKER_END) {
@@ -304,8 +306,8 @@ void RecordDecoder::marker(Store& store, const CUpti_Activity* record) {
         std::find_if(x_markers.rbegin(), x_markers.rend(), [&](const auto& o) { return o.id == m.id; });
     if (begun == x_markers.rend()) return;  // began before the session did
     row.start = begun->start;
-    row.name = store.strings().intern(begun->name);
-    row.domain = store.strings().intern(begun->domain);
+    row.name = store.text(begun->name);
+    row.domain = store.text(begun->domain);
     row.thread = begun->thread;
     x_markers.erase(std::next(begun).base());
   } else {

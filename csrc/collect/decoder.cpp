@@ -29,7 +29,7 @@ Decoder::Decoder(const Api& api, BufferPool& pool, Losses& losses, Options optio
       x_losses(losses),
       x_options(std::move(options)),
       x_calls(x_options.correlation_bytes),
-      x_regions_owner(new Regions{{x_calls, losses, x_options.attribution}}),
+      x_regions_owner(new Regions{{x_calls, losses, x_options.attribution, x_options.path_bytes}}),
       x_regions(x_regions_owner->tracker),
       x_store(new_store()),
       x_records(api, x_regions, x_calls, losses, x_options.filter, x_options.attribution,

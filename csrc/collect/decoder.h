@@ -23,6 +23,7 @@ class Decoder {
   struct Options {
     Keep keep = Keep::kLatest;
     size_t table_bytes = 0;                      // budget of the store
+    size_t path_bytes = 1u << 20;                // for paths of regions
     size_t correlation_bytes = 0;                // for the correlation map
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
     Attribution attribution = Attribution::kCallback;

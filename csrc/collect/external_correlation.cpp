@@ -13,7 +13,6 @@
 namespace cuptiprof {
 namespace {
 
-constexpr uint32_t kSlotShift = 48;  // positions have room for 2^48 events a thread
 constexpr size_t kWindow = 1u << 16;
 constexpr size_t kMaxChanges = 1u << 16;
 
@@ -21,23 +20,12 @@ constexpr size_t kMaxChanges = 1u << 16;
 // after the session.
 std::atomic<const Api*> g_push_to{nullptr}, g_pushed_to{nullptr};
 
-size_t window_index(uint64_t id) { return (id ^ (id >> kSlotShift) * 40503u) & (kWindow - 1); }
-
 }  // namespace
-
-uint64_t external_region_id(const ThreadSlot& slot, uint64_t position) noexcept {
-  const auto index = static_cast<uint64_t>(&slot - &thread_slot(0));
-  return (index + 1) << kSlotShift | (position & ((uint64_t{1} << kSlotShift) - 1));
-}
-
-std::pair<uint64_t, uint64_t> slot_and_position(uint64_t id) noexcept {
-  return {(id >> kSlotShift) - 1, id & ((uint64_t{1} << kSlotShift) - 1)};
-}
 
 void push_region_id(ThreadSlot& slot) noexcept {
   const Api* api = g_push_to.load(std::memory_order_acquire);
   if (!api) return;
-  const uint64_t id = external_region_id(slot, slot.ring.pushed() - 1);
+  const uint64_t id = region_id(slot, slot.ring.pushed() - 1);
   if (api->cuptiActivityPushExternalCorrelationId(kRegionIdKind, id) == CUPTI_SUCCESS)
     ++slot.external_depth;
   else
@@ -88,12 +76,27 @@ void disable_external_correlation(const Api& a, bool all_calls) noexcept {
 
 void forget_external_stacks() noexcept { g_pushed_to.store(nullptr, std::memory_order_release); }
 
-void RegionWindow::enable() { x_entries.resize(kWindow); }
+void RegionWindow::enable() {
+  x_entries.resize(kWindow);
+  for (uint32_t i = 0; i < kMaxThreads; ++i) x_began_at.push_back(thread_slot(i).ring.popped());
+}
 
-void RegionWindow::put(uint64_t id, const CallSite& site) { x_entries[window_index(id)] = {id, site}; }
+bool RegionWindow::is_of_session(uint64_t id) const {
+  const uint32_t slot = slot_of_region(id);
+  return slot < x_began_at.size() && position_of_region(id) >= x_began_at[slot];
+}
+
+// Counted from where the session begins, and apart by thread: a few threads do not meet for a long time.
+size_t RegionWindow::index_of(uint64_t id) const {
+  const uint32_t slot = slot_of_region(id);
+  return (position_of_region(id) - x_began_at[slot] + uint64_t{slot} * (kWindow / 8)) & (kWindow - 1);
+}
+
+void RegionWindow::put(uint64_t id, const CallSite& site) { x_entries[index_of(id)] = {id, site}; }
 
 const CallSite* RegionWindow::find(uint64_t id) const {
-  const Entry& e = x_entries[window_index(id)];
+  if (slot_of_region(id) >= x_began_at.size()) return nullptr;
+  const Entry& e = x_entries[index_of(id)];
   return e.id == id ? &e.site : nullptr;
 }
 

@@ -30,11 +30,6 @@ enum class Attribution {
 // Ours, so that another tool's IDs (Kineto uses CUSTOM0 and CUSTOM1) are not taken for regions.
 inline constexpr CUpti_ExternalCorrelationKind kRegionIdKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-// The ID of the region whose entry is the `position`-th event of the thread in this slot. Both sides count
-// alike, so that nothing but the event has to cross.
-uint64_t external_region_id(const ThreadSlot& slot, uint64_t position) noexcept;
-std::pair<uint64_t, uint64_t> slot_and_position(uint64_t external_region_id) noexcept;
-
 // API records of the calls that give the GPU work, and the records that join them to our IDs. `all_calls`:
 // the session collects driver records anyway. Throws Error.
 void enable_external_correlation(const Api& api, bool all_calls);
@@ -48,13 +43,15 @@ class RegionWindow {
  public:
   void enable();
   bool enabled() const { return !x_entries.empty(); }
+  // Of a region that was entered since then.
+  bool is_of_session(uint64_t id) const;
 
   // At entry and again at exit: a region that was open for long is then among the newest.
   void put(uint64_t id, const CallSite& site);
   // Null: it was never here, or newer ones took its place.
   const CallSite* find(uint64_t id) const;
 
-  // The region that a thread inherits which works for another one; node 0: none. Times rise.
+  // The region that torch's autograd threads work for; node 0: none. Times rise.
   void inherits_from(int64_t time, const CallSite& site);
   CallSite inherited_at(int64_t time) const;
 
@@ -67,7 +64,10 @@ class RegionWindow {
     int64_t time;
     CallSite site;
   };
-  std::vector<Entry> x_entries;  // direct-mapped by ID
+  size_t index_of(uint64_t id) const;
+
+  std::vector<Entry> x_entries;      // direct-mapped by ID
+  std::vector<uint64_t> x_began_at;  // by slot: ring position at which the session begins
   std::deque<Change> x_changes;
 };
 

@@ -21,6 +21,11 @@ bool is_graph_launch(CUpti_CallbackId cbid) noexcept {
   return cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
 }
 
+bool failed(const CUpti_CallbackData& call) noexcept {
+  const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
+  return result && *result != CUDA_SUCCESS;
+}
+
 }  // namespace
 
 void CUPTIAPI Activity::on_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
@@ -70,11 +75,18 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     }
     return;
   }
+  const bool launch = is_kernel_launch(cbid);
   if (!slot) {
-    if (entry) count(g_region_overflow);
+    // Counted, so that launches and kernel records can be reconciled; without region and thread.
+    if (entry) {
+      slotless_nodes() = 0;
+      count(g_beyond_slots);
+      if (launch) count(g_slotless_launches);
+    } else if (launch && (slotless_nodes() != 0 || failed(call))) {
+      g_slotless_launches.fetch_sub(1, std::memory_order_relaxed);
+    }
     return;
   }
-  const bool launch = is_kernel_launch(cbid);
   if (entry) {
     note_context(call.context);
     const TaskKey key = g_task_key.load(std::memory_order_relaxed);
@@ -104,9 +116,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
       launch_leaves(*slot, cbid, call, slot->nodes_created != 0);
     // The stream was being captured: the launch became a graph node and runs when the graph is launched. Or
     // the driver refused it, and it never runs.
-    const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
     if (slot->nodes_created != 0) g_captures.launch_captured();
-    if (slot->nodes_created != 0 || (result && *result != CUDA_SUCCESS))
+    if (slot->nodes_created != 0 || failed(call))
       slot->launches.store(
           slot->launches.load(std::memory_order_relaxed) - kernels_launched(cbid, call.functionParams),
           std::memory_order_relaxed);
@@ -115,7 +126,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
 
 void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data) noexcept {
   if (cbid == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
-    if (ThreadSlot* slot = this_thread_slot()) ++slot->nodes_created;
+    ThreadSlot* slot = this_thread_slot();
+    ++(slot ? slot->nodes_created : slotless_nodes());
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
     modules_go();
     g_launch_gate.forget();

@@ -10,9 +10,11 @@
 namespace cuptiprof {
 
 // Names of the regions a launch on this thread and task belongs to, outermost first, by the rule of
-// RegionTracker: the thread's own, else, for a thread that works for another, those of the only other thread
-// that has any. `out` has room for OpenRegions::kMax. Returns how many.
-uint32_t live_region_path(const ThreadSlot& slot, uint64_t task, uint32_t* out) noexcept;
+// RegionTracker: its own, inside those it was handed as far as they are open; on torch's autograd threads
+// inside those of the thread that called backward. `names` has room for OpenRegions::kMax, as has `regions`
+// (their IDs) unless null. Returns how many.
+uint32_t live_region_path(const ThreadSlot& slot, uint64_t task, uint32_t* names,
+                          uint64_t* regions = nullptr) noexcept;
 
 void set_region_observer(RegionObserver* observer) noexcept;
 

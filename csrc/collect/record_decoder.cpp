@@ -273,9 +273,10 @@ RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* na
 }
 
 void RecordDecoder::fill(Store& store, NameEntry& e, const char* text) {
-  e.id = store.strings().intern(text ? text : "");
+  const std::string_view name = text ? text : "";
+  e.id = store.text(name);
   store.note_kernel_name(e.id);
-  if (x_filter) e.verdict = x_filter->name_verdict(NameParts(store.strings().at(e.id)));
+  if (x_filter) e.verdict = x_filter->name_verdict(NameParts(name));
 }
 
 // The launch came before the last unload: what the pointer leads to now may be gone, or another kernel's
@@ -300,7 +301,7 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
     if (node >= x_region_verdicts.size()) x_region_verdicts.resize(node + 64, -1);
     int8_t& verdict = x_region_verdicts[node];
     if (verdict < 0) {
-      const std::string& path = x_regions.path_text(node);
+      const std::string path = x_regions.path_text(node);
       const std::vector<std::string> names = split_region_path(path);
       const std::vector<std::string_view> views(names.begin(), names.end());
       verdict = x_filter->matches_ranges({path, views, {}, {}});

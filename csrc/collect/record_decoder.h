@@ -104,7 +104,7 @@ class RecordDecoder {
   void set_work_times(Row& row, uint64_t start, uint64_t end);
   template <typename Row>
   void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);
-  uint32_t text(Store& store, const char* s) { return s ? store.strings().intern(s) : 0; }
+  uint32_t text(Store& store, const char* s) { return s ? store.text(s) : 0; }
 
   const Api& x_api;
   RegionTracker& x_regions;

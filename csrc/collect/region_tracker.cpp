@@ -2,36 +2,44 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "base/clock.h"
 #include "collect/regions.h"
 
 namespace cuptiprof {
+namespace {
 
-RegionTracker::~RegionTracker() {
-  for (auto& t : x_threads)
-    for (auto& e : t.pending) delete e.metadata;
-  for (auto& t : x_threads)
-    for (auto& [task, stack] : t.stacks)
-      for (auto& r : stack) delete r.metadata;
+constexpr size_t kTokens = 1u << 16;
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
+void drop(const Event& e) {
+  if (e.kind == EventKind::kEnter) delete e.metadata;
 }
 
-RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, Attribution attribution)
-    : x_calls(calls), x_losses(losses) {
-  if (attribution == Attribution::kExternal) x_window.enable();
-  x_nodes.push_back({});
+}  // namespace
+
+RegionTracker::~RegionTracker() {
+  for (auto& t : x_threads) {
+    for (auto& e : t.pending) drop(e);
+    for (auto& [task, stack] : t.stacks)
+      for (auto& r : stack) delete r.metadata;
+  }
+}
+
+RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, Attribution attribution,
+                             size_t path_bytes)
+    : x_calls(calls), x_losses(losses), x_paths(path_bytes, losses) {
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
   // clock's times.
-  for (uint32_t i = 0; i < thread_slot_count(); ++i)
-    thread_slot(i).ring.drain([](const Event& e) { delete e.metadata; });
-  if (x_window.enabled())
-    for (uint32_t i = 0; i < kMaxThreads; ++i) x_began_at.push_back(thread_slot(i).ring.popped());
+  for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).ring.drain(&drop);
+  if (attribution == Attribution::kExternal) x_window.enable();
 }
 
 void RegionTracker::drain(Store& store) {
   // Only what happened until now is applied: a ring read later than another also holds later events, and what
-  // a worker thread inherits depends on the order between threads. Events after this moment wait for the next
+  // a thread was handed depends on the order between threads. Events after this moment wait for the next
   // pass. The launches of records that were delivered before this call lie before it.
   const int64_t until = now_ns();
   const uint32_t slots = thread_slot_count();
@@ -45,7 +53,10 @@ void RegionTracker::drain(Store& store) {
     if (t.pending.empty()) t.first = thread_slot(i).ring.popped();
     thread_slot(i).ring.drain([&](const Event& e) { t.pending.push_back(e); });
     if (ready(t)) ++sources, only = i;
-    if (ended && t.pending.empty()) recycle_slot(thread_slot(i));
+    if (ended && t.pending.empty()) {
+      end_thread(store, i, until);
+      recycle_slot(thread_slot(i));
+    }
   }
   if (sources == 1) {
     ThreadState& t = x_threads[only];
@@ -89,168 +100,240 @@ void RegionTracker::apply_next(Store& store, uint32_t slot) {
   const Event e = t.pending[t.at++];
   apply(store, slot, e, position);
   if (!x_window.enabled() || e.kind == EventKind::kLaunch) return;
-  uint32_t from = 0;
-  const OpenRegion* r = inherited(&from);
-  x_window.inherits_from(e.time, r ? site_of(from, *r) : CallSite{});
-}
-
-CallSite RegionTracker::site_of(uint32_t slot, const OpenRegion& r) const {
-  return {r.node, r.instance, thread_slot(slot).tid.load(std::memory_order_relaxed)};
-}
-
-void RegionTracker::joined(uint32_t correlation, uint64_t external_id) {
-  if (const CallSite* site = x_window.find(external_id)) return x_calls.put(correlation, *site);
-  // Open for so long that newer regions took its place in the window.
-  for (uint32_t slot = 0; slot < x_threads.size(); ++slot)
-    for (const auto& [task, stack] : x_threads[slot].stacks)
-      for (const OpenRegion& r : stack)
-        if (r.external_id == external_id) return x_calls.put(correlation, site_of(slot, r));
-  // Too many regions came and went before the record: lost. A region entered before this session is nobody's.
-  const auto [slot, position] = slot_and_position(external_id);
-  if (slot < x_began_at.size() && position >= x_began_at[slot]) count(x_losses.orphan_correlations);
-}
-
-void RegionTracker::called(uint32_t correlation, uint32_t thread, int64_t time) {
-  if (x_calls.find(correlation)) return;
-  CallSite site{0, 0, thread};
-  if (!x_own_regions.contains(thread)) {
-    const CallSite from = x_window.inherited_at(time);
-    site.node = from.node;
-    site.instance = from.instance;
-  }
-  x_calls.put(correlation, site);
+  const Place at = inherited(e.time);
+  x_window.inherits_from(e.time, {at.node, at.instance, 0});
 }
 
 void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t position) {
   switch (e.kind) {
     case EventKind::kLaunch: {
-      const OpenRegion* r = innermost(slot, e.task);
-      if (!r && (is_worker(slot) || !thread_slot(slot).ever_entered.load(std::memory_order_relaxed)))
-        r = inherited();
-      const uint32_t tid = thread_slot(slot).tid.load(std::memory_order_relaxed);
-      x_calls.put(e.id, {r ? r->node : 0, r ? r->instance : 0, tid});
+      Place at = innermost(slot, e.task, e.time);
+      if (at.instance == 0 && is_worker(slot)) at = inherited(e.time);
+      x_calls.put(e.id, {at.node, at.instance, tid_of(slot)});
       break;
     }
     case EventKind::kEnter:
       enter(slot, e, position);
       break;
     case EventKind::kExit:
-      exit(store, slot, e);
+      exit(store, e);
       break;
-    case EventKind::kCaptured:
+    case EventKind::kHandOver:
+      if (x_tokens.empty()) x_tokens.resize(kTokens);
+      x_tokens[e.id % kTokens] = {e.id, frame_of(slot, e.task)};
+      break;
+    case EventKind::kAdopt:
+      adopt(slot, e, position);
+      break;
+    case EventKind::kBackward:
+      backward(slot, e);
       break;
   }
 }
 
-const RegionTracker::OpenRegion* RegionTracker::innermost(uint32_t slot, uint64_t task) const {
+RegionTracker::Place RegionTracker::place_of(const OpenRegion& r, int64_t time) const {
+  if (!r.adopted) return {r.node, r.instance, r.depth};
+  const RegionFrame* f = open_frame(r.frame, time);
+  return f ? Place{f->node, f->instance, f->depth} : Place{};
+}
+
+RegionTracker::Place RegionTracker::innermost(uint32_t slot, uint64_t task, int64_t time) const {
   const ThreadState& t = x_threads[slot];
-  if (t.open == 0) return nullptr;
+  if (t.open == 0) return {};
   for (const uint64_t key : {task, uint64_t{0}}) {
     const auto found = t.stacks.find(key);
-    if (found != t.stacks.end() && !found->second.empty()) return &found->second.back();
+    if (found == t.stacks.end()) continue;
+    for (auto r = found->second.rbegin(); r != found->second.rend(); ++r)
+      if (const Place at = place_of(*r, time); at.instance != 0) return at;
   }
-  return nullptr;
+  return {};
 }
 
-const RegionTracker::OpenRegion* RegionTracker::inherited(uint32_t* from) const {
-  if (x_threads_open != 1) return nullptr;
-  for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
-    const ThreadState& t = x_threads[slot];
-    if (t.open == 0 || is_worker(slot)) continue;
-    const Stack* only = nullptr;
-    for (const auto& [task, stack] : t.stacks) {
-      if (stack.empty()) continue;
-      if (only) return nullptr;  // several tasks: nobody can say which
-      only = &stack;
-    }
-    if (from) *from = slot;
-    return only ? &only->back() : nullptr;
-  }
-  return nullptr;
+// What torch's autograd threads work for: the thread that is inside the engine.
+RegionTracker::Place RegionTracker::inherited(int64_t time) const {
+  if (x_backward.size() != 1) return {};  // of several callers nobody can say which
+  return innermost(x_backward[0].slot, x_backward[0].task, time);
 }
 
 void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
-  const OpenRegion* parent = innermost(slot, e.task);
-  if (!parent && is_worker(slot)) parent = inherited();
-  OpenRegion r{};
+  Place parent = innermost(slot, e.task, e.time);
+  if (parent.instance == 0 && is_worker(slot)) parent = inherited(e.time);
+  ThreadState& t = x_threads[slot];
+  OpenRegion& r = t.stacks[e.task].emplace_back();
+  r.id = region_id(thread_slot(slot), position);
   r.name = e.id;
-  r.node = child_node(parent ? parent->node : 0, e.id);
+  r.node = x_paths.child(parent.node, e.id);
   r.instance = ++x_instances;
-  r.parent = parent ? parent->instance : 0;
-  r.depth = parent ? static_cast<uint16_t>(std::min(parent->depth + 1, 65535)) : 0;
+  r.parent = parent.instance;
+  r.depth = parent.instance ? static_cast<uint16_t>(std::min(parent.depth + 1, 65535)) : 0;
   r.start = e.time;
   r.task = e.task;
   r.metadata = e.metadata;
-  r.external_id = external_region_id(thread_slot(slot), position);
-  if (x_window.enabled()) {
-    x_window.put(r.external_id, site_of(slot, r));
-    if (!is_worker(slot)) {
-      x_own_regions.insert(thread_slot(slot).tid.load(std::memory_order_relaxed));
-      x_own_regions.insert(thread_slot(slot).system_tid.load(std::memory_order_relaxed));
-    }
-  }
-  ThreadState& t = x_threads[slot];
-  t.stacks[e.task].push_back(r);
-  if (t.open++ == 0 && !is_worker(slot)) ++x_threads_open;
+  ++t.open;
+  if (!x_window.enabled()) return;
+  x_window.put(r.id, {r.node, r.instance, tid_of(slot)});
 }
 
-void RegionTracker::exit(Store& store, uint32_t slot, const Event& e) {
+void RegionTracker::exit(Store& store, const Event& e) {
+  const uint32_t slot = slot_of_region(e.region);
+  if (slot >= x_threads.size()) return;
   ThreadState& t = x_threads[slot];
-  auto found = t.stacks.find(e.task);
-  auto holds = [&](const Stack& s) {
-    return std::any_of(s.begin(), s.end(), [&](const OpenRegion& r) { return r.name == e.id; });
+  const auto place_in = [&](Stack& stack) {
+    const auto at =
+        std::find_if(stack.rbegin(), stack.rend(), [&](const OpenRegion& r) { return r.id == e.region; });
+    return at == stack.rend() ? stack.end() : std::prev(at.base());
   };
-  if (found == t.stacks.end() || !holds(found->second)) {
-    // Left in another task than it was entered in (a context manager handed on), or entered before the
-    // session began.
-    found = std::find_if(t.stacks.begin(), t.stacks.end(), [&](const auto& kv) { return holds(kv.second); });
-    if (found == t.stacks.end()) return;
-  }
+  // Left in the task it was entered in, nearly always as the innermost one.
+  auto found = t.stacks.find(e.task);
+  if (found == t.stacks.end() || place_in(found->second) == found->second.end())
+    found = std::find_if(t.stacks.begin(), t.stacks.end(),
+                         [&](auto& kv) { return place_in(kv.second) != kv.second.end(); });
+  if (found == t.stacks.end()) return;  // entered before the session began
   Stack& stack = found->second;
-  for (size_t i = stack.size(); i-- > 0;) {
-    if (stack[i].name != e.id) continue;
-    write_row(store, stack[i], thread_slot(slot).tid.load(std::memory_order_relaxed), e.time, false);
-    delete stack[i].metadata;
-    if (x_window.enabled()) x_window.put(stack[i].external_id, site_of(slot, stack[i]));
-    stack.erase(stack.begin() + static_cast<ptrdiff_t>(i));
-    break;
-  }
+  const auto at = place_in(stack);
+  write_row(store, *at, tid_of(slot), e.time, false);
+  if (x_window.enabled() && !at->adopted) x_window.put(at->id, {at->node, at->instance, tid_of(slot)});
+  if (x_window.enabled() && at->adopted)
+    for (auto& [tid, adopted] : x_adopted)
+      if (adopted.id == at->id) adopted.until = e.time;
+  close(*at, e.time);
+  stack.erase(at);
   if (stack.empty() && found->first != 0) t.stacks.erase(found);
-  if (--t.open == 0 && !is_worker(slot)) --x_threads_open;
+  --t.open;
 }
 
-uint32_t RegionTracker::child_node(uint32_t parent, uint32_t name) {
-  const uint64_t key = uint64_t{parent} << 32 | name;
-  const auto [found, is_new] = x_children.try_emplace(key, static_cast<uint32_t>(x_nodes.size()));
-  if (is_new) {
-    PathNode node;
-    if (parent) node.text = x_nodes[parent].text + '/';
-    for (const char c : region_name(name)) {
-      if (c == '/' || c == '\\') node.text += '\\';
-      node.text += c;
+void RegionTracker::close(OpenRegion& r, int64_t time) {
+  if (r.frame && !r.adopted) r.frame->end = time;
+  delete r.metadata;
+  r.metadata = nullptr;
+}
+
+// What a thread leaves open when it ends is not the next one's that gets its slot.
+void RegionTracker::end_thread(Store& store, uint32_t slot, int64_t now) {
+  ThreadState& t = x_threads[slot];
+  for (auto& [task, stack] : t.stacks)
+    for (OpenRegion& r : stack) {
+      write_row(store, r, tid_of(slot), now, true);
+      close(r, now);
     }
-    x_nodes.push_back(std::move(node));
+  t.stacks.clear();
+  t.open = 0;
+  std::erase_if(x_backward, [slot](const Backward& b) { return b.slot == slot; });
+}
+
+void RegionTracker::adopt(uint32_t slot, const Event& e, uint64_t position) {
+  OpenRegion r;
+  r.id = region_id(thread_slot(slot), position);
+  r.adopted = true;
+  r.task = e.task;
+  if (!x_tokens.empty() && x_tokens[e.id % kTokens].number == e.id) r.frame = x_tokens[e.id % kTokens].frame;
+  if (x_window.enabled())
+    for (const uint32_t tid : {tid_of(slot), thread_slot(slot).system_tid.load(std::memory_order_relaxed)})
+      x_adopted[tid] = {r.frame, r.id, e.time, kForever};
+  ThreadState& t = x_threads[slot];
+  t.stacks[e.task].push_back(std::move(r));
+  ++t.open;
+}
+
+void RegionTracker::backward(uint32_t slot, const Event& e) {
+  const auto caller = std::find_if(x_backward.begin(), x_backward.end(),
+                                   [slot](const Backward& b) { return b.slot == slot; });
+  if (e.id == 1) {
+    if (caller == x_backward.end())
+      x_backward.push_back({slot, e.task, 1});
+    else
+      ++caller->calls;
+  } else if (caller != x_backward.end() && --caller->calls == 0) {
+    x_backward.erase(caller);
+  }
+}
+
+// The frame of the innermost region of a stack, and of all around it.
+RegionTracker::Frame RegionTracker::frame_of(uint32_t slot, Stack& stack, uint64_t task) {
+  size_t first = stack.size();  // without a frame from here on
+  while (first > 0 && !stack[first - 1].frame) --first;
+  Frame around = first > 0 ? stack[first - 1].frame : nullptr;
+  if (first == 0) {
+    const auto outermost = x_threads[slot].stacks.find(0);
+    if (task != 0 && outermost != x_threads[slot].stacks.end() && !outermost->second.empty())
+      around = frame_of(slot, outermost->second, 0);
+    else if (is_worker(slot) && x_backward.size() == 1)
+      around = frame_of(x_backward[0].slot, x_backward[0].task);
+  }
+  for (; first < stack.size(); ++first) {
+    OpenRegion& r = stack[first];
+    if (!r.adopted) {
+      auto frame = std::make_shared<RegionFrame>();
+      frame->node = r.node;
+      frame->instance = r.instance;
+      frame->depth = r.depth;
+      frame->parent = std::move(around);
+      around = r.frame = std::move(frame);
+    }
+  }
+  return around;
+}
+
+RegionTracker::Frame RegionTracker::frame_of(uint32_t slot, uint64_t task) {
+  ThreadState& t = x_threads[slot];
+  for (const uint64_t key : {task, uint64_t{0}}) {
+    const auto found = t.stacks.find(key);
+    if (found != t.stacks.end() && !found->second.empty()) return frame_of(slot, found->second, key);
+  }
+  if (is_worker(slot) && x_backward.size() == 1 && x_backward[0].slot != slot)
+    return frame_of(x_backward[0].slot, x_backward[0].task);
+  return nullptr;
+}
+
+void RegionTracker::joined(uint32_t correlation, uint64_t external_id) {
+  if (const CallSite* site = x_window.find(external_id)) return x_calls.put(correlation, *site);
+  // Open for so long that newer regions took its place in the window.
+  const uint32_t slot = slot_of_region(external_id);
+  if (slot < x_threads.size())
+    for (const auto& [task, stack] : x_threads[slot].stacks)
+      for (const OpenRegion& r : stack)
+        if (r.id == external_id) return x_calls.put(correlation, {r.node, r.instance, tid_of(slot)});
+  // Too many regions came and went before the record: lost. A region entered before this session is nobody's.
+  if (x_window.is_of_session(external_id)) count(x_losses.orphan_correlations);
+}
+
+// By its name, as thread_slots.cpp does for a thread that has a slot.
+bool RegionTracker::is_autograd_thread(uint32_t tid) {
+  const auto [found, is_new] = x_workers.try_emplace(tid, false);
+  if (is_new) {
+    std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/comm");
+    std::string name;
+    found->second = std::getline(file, name) && name.starts_with(kAutogradThread);
   }
   return found->second;
 }
 
-uint32_t RegionTracker::intern_path(Store& store, uint32_t node) {
-  PathNode& n = x_nodes[node];
-  n.string_id = store.strings().intern(n.text);
-  n.generation = x_generation;
-  return n.string_id;
+void RegionTracker::called(uint32_t correlation, uint32_t thread, int64_t time) {
+  if (x_calls.find(correlation)) return;
+  CallSite site{0, 0, thread};
+  if (is_autograd_thread(thread)) {
+    const CallSite from = x_window.inherited_at(time);
+    site.node = from.node;
+    site.instance = from.instance;
+  } else if (const auto a = x_adopted.find(thread);
+             a != x_adopted.end() && a->second.from <= time && time < a->second.until) {
+    if (const RegionFrame* f = open_frame(a->second.frame, time))
+      site.node = f->node, site.instance = f->instance;
+  }
+  x_calls.put(correlation, site);
 }
 
 void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open) {
+  if (r.adopted) return;
   rows::regions row;
   row.start = r.start;
   row.end = end;
   row.task = r.task;
   row.flops = r.metadata ? r.metadata->flops : std::nan("");
   row.bytes = r.metadata ? r.metadata->bytes : std::nan("");
-  row.name = store.strings().intern(region_name(r.name));
+  row.name = store.text(region_name(r.name));
   row.path = path_id(store, r.node);
-  row.metadata = r.metadata ? store.strings().intern(r.metadata->json) : 0;
+  row.metadata = r.metadata ? store.text(r.metadata->json) : 0;
   row.instance = r.instance;
   row.parent = r.parent;
   row.thread = tid;
@@ -261,9 +344,8 @@ void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, i
 
 void RegionTracker::write_open_regions(Store& store, int64_t now) {
   for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
-    const uint32_t tid = thread_slot(slot).tid.load(std::memory_order_relaxed);
     for (const auto& [task, stack] : x_threads[slot].stacks)
-      for (const OpenRegion& r : stack) write_row(store, r, tid, now, true);
+      for (const OpenRegion& r : stack) write_row(store, r, tid_of(slot), now, true);
   }
 }
 

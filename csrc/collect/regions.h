@@ -28,63 +28,96 @@ inline std::atomic<uint32_t> g_region_mode{0};
 inline void set_region_mode(RegionMode bit, bool on) noexcept {
   on ? g_region_mode.fetch_or(bit) : g_region_mode.fetch_and(~uint32_t{bit});
 }
-inline std::atomic<uint64_t> g_region_overflow{0};
+inline std::atomic<uint64_t> g_region_overflow{0};  // events that did not fit into a ring
+inline std::atomic<uint64_t> g_beyond_slots{0};     // events of threads for which there was no slot
 
-// Name -> process-wide ID; the same text gives the same ID. Thread-safe. After kMaxRegionNames distinct names
-// the rest share the ID of "(other)": names that change with every step would otherwise grow without bound.
-inline constexpr uint32_t kMaxRegionNames = 1 << 20;
+// Name -> ID; the same text gives the same ID until the names are forgotten, at the end of a session. IDs are
+// not used again: those below g_first_region_name are forgotten ones. Thread-safe. Names for which the
+// session has no room share the ID of "(other)", which is counted.
+inline constexpr std::string_view kOtherRegions = "(other)";
+inline std::atomic<uint32_t> g_first_region_name{1};
 uint32_t region_name_id(std::string_view name);
 std::string region_name(uint32_t id);
+void set_region_name_budget(size_t bytes);
+void forget_region_names();
 
 // Wakes the decoder; async-signal-safe, never blocks.
 void wake_decoder() noexcept;
 
 // kRegionsWatched: what an entry and an exit do beside their event (live_regions.h).
-void region_opened(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time) noexcept;
-void region_closes(ThreadSlot& slot, uint32_t name, uint64_t task, int64_t time) noexcept;
+void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, int64_t time) noexcept;
+void region_closes(ThreadSlot& slot, uint64_t id, int64_t time) noexcept;
 
 // kRegionIds (external_correlation.h): an entry pushes its ID, right after its event, and an exit pops it,
 // even after the session.
 void push_region_id(ThreadSlot& slot) noexcept;
 void pop_region_id(ThreadSlot& slot) noexcept;
 
-// Called where `mode`, read by the caller, has kRegionsOn. Takes ownership of metadata. False: not recorded
-// (the ring is full, which is counted); then the matching exit must not be recorded either.
-inline bool enter_region(uint32_t mode, uint32_t name, RegionMetadata* metadata, uint64_t task) noexcept {
-  ThreadSlot* slot = this_thread_slot();
-  const int64_t time = now_ns();
-  if (!slot || !slot->ring.push({time, task, metadata, name, EventKind::kEnter}, slot->open_regions + 1))
-      [[unlikely]] {
-    delete metadata;
-    count(g_region_overflow);
-    return false;
+// Writes an event that a later kExit must follow, for which room is kept. 0: the ring is full, which is
+// counted. Else the ID of what was opened.
+inline uint64_t push_opening(ThreadSlot& slot, const Event& e) noexcept {
+  if (!slot.ring.push(e, slot.open_regions + 1)) [[unlikely]] {
+    // Room kept for exits that came on other threads is free again.
+    const uint32_t elsewhere = slot.left_elsewhere.exchange(0, std::memory_order_relaxed);
+    slot.open_regions -= elsewhere < slot.open_regions ? elsewhere : slot.open_regions;
+    if (!elsewhere || !slot.ring.push(e, slot.open_regions + 1)) {
+      count(g_region_overflow);
+      return 0;
+    }
   }
-  ++slot->open_regions;
-  slot->ever_entered.store(true, std::memory_order_relaxed);
-  if (slot->ring.pushed() >= slot->next_wake) [[unlikely]] {
-    slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
+  ++slot.open_regions;
+  const uint64_t pushed = slot.ring.pushed();
+  if (pushed >= slot.next_wake) [[unlikely]] {
+    slot.next_wake = pushed + kRingEvents / 4;
     wake_decoder();
+  }
+  return region_id(slot, pushed - 1);
+}
+
+// Called where `mode`, read by the caller, has kRegionsOn. Takes ownership of metadata. Returns what
+// exit_region wants. 0: not recorded (counted); then there is nothing to leave.
+inline uint64_t enter_region(uint32_t mode, uint32_t name, RegionMetadata* metadata, uint64_t task) noexcept {
+  ThreadSlot* slot = this_thread_slot();
+  if (!slot) [[unlikely]] {
+    delete metadata;
+    count(g_beyond_slots);
+    return 0;
+  }
+  const int64_t time = now_ns();
+  const uint64_t id = push_opening(*slot, {time, task, {metadata}, name, EventKind::kEnter});
+  if (id == 0) [[unlikely]] {
+    delete metadata;
+    return 0;
   }
   if (mode & (kRegionsWatched | kRegionIds)) [[unlikely]] {
     if (mode & kRegionIds) push_region_id(*slot);
-    if (mode & kRegionsWatched) region_opened(*slot, name, task, time);
+    if (mode & kRegionsWatched) region_opened(*slot, name, id, task, time);
   }
-  return true;
+  return id;
 }
 
-// Room for this event was reserved by enter_region, so it cannot fail on the thread that entered.
-inline void exit_region(uint32_t name, uint64_t task) noexcept {
+// `id` from enter_region or adopt_region, on any thread; `task` is where to look first. Room for the event
+// was kept on the thread that entered, so it cannot fail there.
+inline void exit_region(uint64_t id, uint64_t task) noexcept {
   ThreadSlot* slot = this_thread_slot();
-  if (!slot) [[unlikely]]
+  if (!slot) [[unlikely]] {
+    count(g_beyond_slots);
     return;
+  }
   const int64_t time = now_ns();
+  const bool here = slot_of_region(id) == slot->index;
   if (g_region_mode.load(std::memory_order_relaxed) & kRegionsWatched) [[unlikely]]
-    region_closes(*slot, name, task, time);
-  if (slot->external_depth > 0) [[unlikely]]
+    region_closes(*slot, id, time);
+  if (slot->external_depth > 0 && here) [[unlikely]]
     pop_region_id(*slot);
-  if (!slot->ring.push({time, task, nullptr, name, EventKind::kExit})) [[unlikely]]
+  Event e{time, task, {nullptr}, 0, EventKind::kExit};
+  e.region = id;
+  if (!slot->ring.push(e, here ? 0 : slot->open_regions)) [[unlikely]]
     count(g_region_overflow);
-  if (slot->open_regions > 0) --slot->open_regions;
+  if (!here) [[unlikely]]
+    thread_slot(slot_of_region(id)).left_elsewhere.fetch_add(1, std::memory_order_relaxed);
+  else if (slot->open_regions > 0)
+    --slot->open_regions;
 }
 
 }  // namespace cuptiprof

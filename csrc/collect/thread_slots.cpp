@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <mutex>
 
 #include "base/error.h"
@@ -20,6 +19,7 @@ Event* g_rings = nullptr;
 pthread_key_t g_key;
 
 thread_local ThreadSlot* t_slot [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local uint32_t t_slotless_nodes [[gnu::tls_model("initial-exec")]] = 0;
 thread_local uint32_t t_shown_tid [[gnu::tls_model("initial-exec")]] = 0;
 
 // A pthread key rather than a C++ thread_local destructor: registering the latter allocates, and this runs in
@@ -31,10 +31,10 @@ void thread_ended(void* slot) {
 
 uint32_t own_tid() noexcept { return t_shown_tid ? t_shown_tid : static_cast<uint32_t>(syscall(SYS_gettid)); }
 
-// A thread that works for another one: torch names its autograd threads when they start.
+// torch names its autograd threads when they start.
 bool is_worker() noexcept {
   char name[16] = "";
-  return prctl(PR_GET_NAME, name) == 0 && std::strncmp(name, "pt_autograd", 11) == 0;
+  return prctl(PR_GET_NAME, name) == 0 && std::string_view(name).starts_with(kAutogradThread);
 }
 
 ThreadSlot* claim() noexcept {
@@ -48,7 +48,8 @@ ThreadSlot* claim() noexcept {
     slot.external_depth = 0;
     slot.nodes_created = 0;
     slot.next_wake = slot.ring.pushed() + kRingEvents / 4;
-    slot.ever_entered.store(false, std::memory_order_relaxed);
+    slot.left_elsewhere.store(0, std::memory_order_relaxed);
+    slot.in_backward.store(0, std::memory_order_relaxed);
     slot.is_worker.store(is_worker(), std::memory_order_relaxed);
     slot.open.clear();
     slot.counted_by.store(nullptr);
@@ -86,12 +87,16 @@ void reserve_thread_slots() {
                 "too many libraries in this process use thread keys");
   }
   auto* rings = static_cast<Event*>(memory);
-  for (uint32_t i = 0; i < kMaxThreads; ++i)
+  for (uint32_t i = 0; i < kMaxThreads; ++i) {
+    g_slots[i].index = i;
     g_slots[i].ring.attach(rings + size_t{i} * kRingEvents, kRingEvents);
+  }
   g_rings = rings;
 }
 
 ThreadSlot* this_thread_slot() noexcept { return t_slot ? t_slot : claim(); }
+
+uint32_t& slotless_nodes() noexcept { return t_slotless_nodes; }
 
 ThreadSlot& thread_slot(uint32_t index) noexcept { return g_slots[index]; }
 

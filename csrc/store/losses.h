@@ -18,6 +18,9 @@ namespace cuptiprof {
   X(filter_rejected, "rows that the kernel filter did not select (not a loss)")                             \
   X(orphan_correlations, "records whose launch was not seen, so that region and thread are unknown")        \
   X(region_overflow, "region or launch events lost because a thread's ring was full")                       \
+  X(texts_lost, "names, paths and metadata without room: \"(name lost)\", or as the region around them")    \
+  X(configs_lost, "launch configurations without room: their grid is 0")                                    \
+  X(unfollowed_threads, "launches and regions of threads beyond the 1,024 that are followed at once")       \
   X(spill_dropped, "rows lost because the disk did not keep up or failed")                                  \
   X(unknown_records, "records of a kind this version does not know")                                        \
   X(uncounted, "launches, regions and samples chosen for counters that have no values; see metadata")       \

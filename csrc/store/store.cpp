@@ -21,6 +21,9 @@ constexpr size_t kConfigBytes = [] {
   return n;
 }();
 
+// A configuration's entry in the hash table that finds it again.
+constexpr size_t kIndexBytes = sizeof(rows::launch_configs) + 4 * sizeof(void*);
+
 struct PackedConfig {
   explicit PackedConfig(const rows::launch_configs& c) {
     char* at = bytes;
@@ -66,11 +69,33 @@ Store::Store(Keep keep, size_t budget_bytes, Losses& losses, std::shared_ptr<Pag
 uint32_t Store::config_id(const rows::launch_configs& config) {
   const auto found = x_configs.find(config);
   if (found != x_configs.end()) return found->second;
-  const auto id = static_cast<uint32_t>(table(TableId::launch_configs).rows());
+  Table& t = table(TableId::launch_configs);
+  const size_t bytes = t.row_bytes() + kIndexBytes;
   // Configurations are never evicted: rows that stay refer to them by index.
-  if (!append(config)) return 0;
+  if (x_config_bytes + bytes > x_budget / kConfigShare) return lost_config();
+  if (used_bytes() + bytes > x_budget && !make_room(bytes)) return lost_config();
+  const auto id = static_cast<uint32_t>(t.rows());
+  if (!write(t, config)) return lost_config();
   x_configs.emplace(config, id);
+  x_row_bytes_used += kIndexBytes;
+  x_config_bytes += bytes;
   return id;
+}
+
+uint32_t Store::lost_config() {
+  count(x_losses.configs_lost);
+  if (!x_lost_config) {
+    Table& t = table(TableId::launch_configs);
+    const auto id = static_cast<uint32_t>(t.rows());
+    if (!write(t, rows::launch_configs{})) return 0;
+    x_lost_config = id;
+  }
+  return *x_lost_config;
+}
+
+uint32_t Store::lost_text() {
+  count(x_losses.texts_lost);
+  return x_strings.intern(kLostText);
 }
 
 bool Store::make_room(size_t bytes) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -29,7 +31,14 @@ class Store {
   template <typename Row>
   bool append(const Row& row);
 
-  // Index into launch_configs of this configuration.
+  // ID of a text. One that is new and has no room is counted, and is kLostText instead.
+  uint32_t text(std::string_view text) {
+    const uint32_t id = x_strings.intern(text, x_budget / kTextShare);
+    return id != StringTable::kNone ? id : lost_text();
+  }
+
+  // Index into launch_configs of this configuration. One that is new and has no room is counted, and is that
+  // of one that is 0 throughout.
   uint32_t config_id(const rows::launch_configs& config);
 
   // Every kernel name that came, selected or not: for "no kernel matched; the nearest names were".
@@ -42,9 +51,21 @@ class Store {
   size_t used_bytes() const { return x_row_bytes_used + x_strings.bytes(); }
   size_t budget_bytes() const { return x_budget; }
   // keep="spill": nearly full, time to write it out.
-  bool wants_spill() const { return x_keep == Keep::kSpill && used_bytes() > x_budget / 4 * 3; }
+  bool wants_spill() const {
+    return x_keep == Keep::kSpill &&
+           (used_bytes() > x_budget / 4 * 3 || x_strings.bytes() > x_budget / kTextShare / 4 * 3 ||
+            x_config_bytes > x_budget / kConfigShare / 4 * 3);
+  }
 
  private:
+  static constexpr std::string_view kLostText = "(name lost)";
+  static constexpr size_t kTextShare = 4;    // of the budget: a quarter
+  static constexpr size_t kConfigShare = 8;  // an eighth
+
+  uint32_t lost_text();
+  uint32_t lost_config();
+  template <typename Row>
+  bool write(Table& t, const Row& row);
   bool make_room(size_t bytes);
   bool evict_oldest();
 
@@ -57,7 +78,9 @@ class Store {
 
   Keep x_keep;
   size_t x_budget;
-  size_t x_row_bytes_used = 0;
+  size_t x_row_bytes_used = 0;  // with the index of launch configurations
+  size_t x_config_bytes = 0;    // of those
+  std::optional<uint32_t> x_lost_config;
   Losses& x_losses;
   std::shared_ptr<PageWarmer> x_warmer;  // before the tables: they use it to the end
   StringTable x_strings;
@@ -124,6 +147,11 @@ template <typename Row>
     count(x_keep == Keep::kSpill ? x_losses.spill_dropped : x_losses.budget_evicted);
     return false;
   }
+  return write(t, row);
+}
+
+template <typename Row>
+[[gnu::always_inline]] inline bool Store::write(Table& t, const Row& row) {
   size_t at;
   try {
     at = t.append_row();

@@ -141,12 +141,18 @@ class TracePlayer:
                 _core.set_thread_id(thread)
                 device.set_thread(thread)
                 opened: dict[int, Any] = {}
+                waiting = False
                 for turn in jobs[thread]:
                     if not turns.wait(thread):
                         return
+                    if waiting:
+                        _core._backward_ends()
                     for step in turn:
                         self._pace(step.at - origin, began)
                         _play_step(device, step, opened)
+                    # The trace does not say who called backward: as in its import, whoever has a region open meanwhile.
+                    if waiting := bool(opened):
+                        _core._backward_begins()
                     turns.done()
             except BaseException as e:
                 errors.append(e)

@@ -43,7 +43,6 @@ def run(steps: list[Any], gpu: Gpu, thread: int) -> None:
 @given(programs=programs)
 def test_rings_and_regions(gpu: Gpu, programs: list[list[Any]]) -> None:
     """Every thread's launches get the paths of its own program, in order; every region has its row."""
-    # A thread that opens no region may inherit one: give each thread an own outermost region.
     with cuptiprof.profile(device=gpu.device, budget="16 MB") as prof:
 
         def work(i: int) -> None:

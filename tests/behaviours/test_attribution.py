@@ -80,7 +80,7 @@ def threads(gpu: Gpu) -> None:
 
 
 def inherits(gpu: Gpu) -> None:
-    """A thread without regions of its own works for the only one that has any; after that for nobody."""
+    """A thread started inside a region works for it; one started outside for nobody."""
     for name in ("fwd", "bwd"):
         with cuptiprof.region(name):
             t = threading.Thread(target=lambda: gpu.launch("in_worker", count=10))

@@ -42,7 +42,7 @@ def test_threads_take_turns(gpu: Gpu) -> None:
     np.testing.assert_allclose(result.counters["inst_executed"], truth, rtol=1e-9)
 
 
-def test_a_worker_thread_inherits_the_region(gpu: Gpu) -> None:
+def test_a_thread_started_inside_a_region_is_counted_with_it(gpu: Gpu) -> None:
     def body() -> None:
         with cuptiprof.region("bwd"):
             worker = threading.Thread(target=lambda: gpu.launch("k", count=3))

@@ -117,19 +117,6 @@ def test_threads_have_stacks_of_their_own(gpu: Gpu) -> None:
     assert len(set(r.kernels["thread"])) == 4
 
 
-def test_a_worker_thread_inherits_the_only_open_region(gpu: Gpu) -> None:
-    def body() -> None:
-        with cuptiprof.region("bwd"):
-            t = threading.Thread(target=lambda: gpu.launch("autograd"))
-            t.start()
-            t.join()
-        t = threading.Thread(target=lambda: gpu.launch("alone"))
-        t.start()
-        t.join()
-
-    assert by_name(collected(gpu, body)) == {"autograd": "bwd", "alone": ""}
-
-
 def test_tasks_that_interleave_on_one_thread(gpu: Gpu) -> None:
     def body() -> None:
         async def task(name: str) -> None:

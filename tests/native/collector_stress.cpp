@@ -49,12 +49,12 @@ void work(const std::atomic<bool>& stop, std::atomic<uint64_t>& launched, int id
   while (!stop.load(std::memory_order_relaxed)) {
     const uint32_t mode = g_region_mode.load();
     const bool on = (mode & kRegionsOn) != 0;
-    const bool in_outer = on && enter_region(mode, outer, new RegionMetadata{1.0, 2.0, "{}"}, 0);
-    const bool in_inner = on && enter_region(mode, inner, nullptr, 0);
+    const uint64_t in_outer = !on ? 0 : enter_region(mode, outer, new RegionMetadata{1.0, 2.0, "{}"}, 0);
+    const uint64_t in_inner = !on ? 0 : enter_region(mode, inner, nullptr, 0);
     require(g_run(ops.data(), ops.size(), nullptr) == 0, "cuptisim_run");
     launched += ops.size() - 1;
-    if (in_inner) exit_region(inner, 0);
-    if (in_outer) exit_region(outer, 0);
+    if (in_inner) exit_region(in_inner, 0);
+    if (in_outer) exit_region(in_outer, 0);
     std::this_thread::yield();
   }
 }

@@ -80,11 +80,11 @@ void work(const std::atomic<bool>& stop, int id) {
   };
   auto enter = [](uint32_t name) {
     const uint32_t mode = g_region_mode.load();
-    return (mode & kRegionsOn) && enter_region(mode, name, nullptr, 0);
+    return mode & kRegionsOn ? enter_region(mode, name, nullptr, 0) : 0;
   };
   while (!stop.load(std::memory_order_relaxed)) {
-    const bool in_outer = enter(outer);
-    const bool in_inner = random() % 2 && enter(inner);
+    const uint64_t in_outer = enter(outer);
+    const uint64_t in_inner = random() % 2 ? enter(inner) : 0;
     const uint32_t context = random() % 4 ? 1 + random() % 2 : own_context;
     for (int i = 0; i < 4; ++i) {
       const int kind = static_cast<int>(random() % names.size());
@@ -92,8 +92,8 @@ void work(const std::atomic<bool>& stop, int id) {
       if (random() % 50 == 0) op.return_value = 700;  // refused by the driver
       run(op);
     }
-    if (in_inner) exit_region(inner, 0);
-    if (in_outer) exit_region(outer, 0);
+    if (in_inner) exit_region(in_inner, 0);
+    if (in_outer) exit_region(in_outer, 0);
     switch (random() % 40) {
       case 0:
         run(op_of(CUPTISIM_OP_CONTEXT_DESTROY, own_context, 0));

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import count
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -229,20 +230,33 @@ def test_work_of_another_thread_is_not_taken_for_the_functions(machine: Simulate
         with cuptiprof.region("own"):
             sim.launch("k", duration_ns=5_000)
 
-    def work() -> None:
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
+    asked: SimpleQueue[bool] = SimpleQueue()
+    done: SimpleQueue[None] = SimpleQueue()
 
-    with pytest.raises(BenchError, match=r"thread"):
-        measure(machine, work)
-    assert measure(machine, work, strategy="wall").median > 5_000
+    def serve() -> None:
+        while asked.get():
+            elsewhere()
+            done.put(None)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+
+    def work() -> None:
+        asked.put(True)
+        done.get()
 
     def both() -> None:
         sim.launch("mine", duration_ns=3_000)
         work()
 
-    m = measure(machine, both)
+    try:
+        with pytest.raises(BenchError, match=r"thread"):
+            measure(machine, work)
+        assert measure(machine, work, strategy="wall").median > 5_000
+        m = measure(machine, both)
+    finally:
+        asked.put(False)
+        thread.join()
     assert m.median == 3_000 and [k.name for k in m.kernels] == ["mine"]
     assert any("threads that are not the function's" in n for n in m.notes)
 
@@ -412,8 +426,7 @@ def test_functions_of_the_host_need_no_gpu() -> None:
             cuptiprof.bench(lambda: None, device="host", **options)  # type: ignore[arg-type]
 
 
-def test_work_of_a_thread_without_regions_is_the_callers(machine: SimulatedDevice) -> None:
-    """As autograd's threads: they work for the only thread that has a region open."""
+def test_work_of_a_thread_that_the_function_starts_is_its_own(machine: SimulatedDevice) -> None:
     sim = machine.sim
 
     def work() -> None:
