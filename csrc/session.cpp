@@ -93,7 +93,8 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
                 "try \"256 KB\"");
   if (o.buffer_count == 0) o.buffer_count = std::clamp<size_t>(o.budget_bytes / 8 / o.buffer_bytes, 4, 1024);
   const bool fits = o.buffer_count <= o.budget_bytes / o.buffer_bytes;  // the product does not overflow
-  const size_t fixed = fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 + 2 * region_bytes() : o.budget_bytes;
+  const size_t fixed =
+      fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 + 2 * region_bytes() : o.budget_bytes;
   if (fixed + (1u << 20) > o.budget_bytes)
     throw Error(ErrorKind::kBudget,
                 std::to_string(o.buffer_count) + " buffers of " + std::to_string(o.buffer_bytes) +

@@ -109,7 +109,7 @@ def _run_inside(token: RegionToken, fn: Callable[..., Any], /, *args: Any, **kwa
 
 def _follow_engine(variable: ModuleType) -> None:
     """Replace the one engine object that torch calls by one that says when it is called."""
-    owner: Any = variable.Variable  # type: ignore[attr-defined]
+    owner: Any = variable.Variable
     engine = owner._execution_engine
     base: Any = type(engine)
 

@@ -21,7 +21,8 @@ from cuptiprof.nvtx_injection import MARKER, complaint
 from cuptiprof.result import Result
 from cuptiprof.schedule import Action, Schedule
 from cuptiprof.session_arguments import check_arguments
-from cuptiprof.session_result import Step, assemble, clock_pair, run_metadata
+from cuptiprof.session_result import assemble, clock_pair, run_metadata
+from cuptiprof.steps import Step, Steps
 from cuptiprof.torch_profiler import TorchProfilerWatch
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class _Pending:
     """A cycle that ends: what its result needs, kept until the result is finished, however often that is interrupted."""
 
     cycle: int
-    steps: list[Step]
+    steps: Steps
     stop_ns: int = 0
     made: tuple[Result, list[Warning]] | None = None
 
@@ -166,7 +167,7 @@ class profile:
         self._result: Result | None = None
         self._pending: _Pending | None = None
         self._cycle = 0
-        self._steps: list[Step] = []
+        self._steps = self._no_steps()
         self._step = 0
         self._step_start = 0
         self._start_ns = 0
@@ -187,7 +188,7 @@ class profile:
                 raise SessionError(f"start() while the session is {self._session.state}")
             self._control.begin()
             self._result = self._pending = self._session = self._spill = None
-            self._steps = []
+            self._steps = self._no_steps()
             self._step = self._cycle = 0
             self._device = device = open_device(self._device_spec, speed=self._speed)
             self._opened = contextlib.ExitStack()
@@ -247,7 +248,7 @@ class profile:
             if not self._is_unfinished():
                 session = self._running("stop()")
                 self._leave_device()
-                self._pending = _Pending(self._cycle + 1, [*self._steps, *self._last_step()])
+                self._pending = _Pending(self._cycle + 1, self._steps.plus(self._last_step()))
                 session.stop()
             action = self._schedule(self._step) if self._schedule is not None else None
             if self._result is not None and action in (Action.NONE, Action.WARMUP):
@@ -271,7 +272,7 @@ class profile:
             self._clock_pairs.append(clock_pair())
         if pending.made is None:
             run = {**self._run(), "stop_time_ns": pending.stop_ns}
-            steps = pending.steps if self._schedule is not None or self._step else []
+            steps = pending.steps if self._schedule is not None or self._step else None
             pending.made = assemble(
                 self._session, self._session.taken(), run, steps, self._arguments.filter, self._counters, self._spill
             )
@@ -289,7 +290,7 @@ class profile:
         if self._spill is not None:
             self._spill.next_cycle(pending.cycle)
         self._cycle = pending.cycle
-        self._steps = []
+        self._steps = self._no_steps()
         if self._session.state == "stopped":
             if self._spill is not None:
                 self._spill.end()
@@ -353,7 +354,7 @@ class profile:
             session = self._running("step()")
             if self._is_unfinished():
                 self._finish()
-            self._steps += self._last_step()
+            self._steps.extend(self._last_step())
             self._step_start = _core.now_ns()
             if self._counters is not None:
                 session.step_counters()
@@ -461,6 +462,9 @@ class profile:
         if self._session is None or self._session.state in ("idle", "stopped"):
             raise SessionError(f"{call} without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
         return self._session
+
+    def _no_steps(self) -> Steps:
+        return Steps(self._arguments.budget, self._arguments.keep == "first")
 
     def _last_step(self) -> list[Step]:
         """The step that ends now; none where steps are not counted and nothing runs."""

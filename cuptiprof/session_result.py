@@ -6,8 +6,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
 from cuptiprof.result import Result, from_native
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
     from cuptiprof.filters import KernelFilter
     from cuptiprof.spill import Spill
+    from cuptiprof.steps import Steps
 
 
 class EmptySelectionWarning(UserWarning):
@@ -32,15 +32,6 @@ _WITHOUT_TIMES = (
     "{:,} records of GPU work came without times: CUPTI's buffers in GPU memory were used up "
     "(give more: device_buffer_size=, device_buffers=), or the work had not ended when the session did"
 )
-
-
-class Step(NamedTuple):
-    """A training step: number, start and end (ns, run clock), thread that ended it."""
-
-    number: int
-    start: int
-    end: int
-    thread: int
 
 
 def clock_pair() -> list[int]:
@@ -66,7 +57,7 @@ def assemble(
     session: _core.Session,
     store: _core.Store,
     run: dict[str, Any],
-    steps: Sequence[Step],
+    steps: Steps | None,
     kernel_filter: KernelFilter | None,
     counters: LiveCounters | None,
     spill: Spill | None,
@@ -81,9 +72,11 @@ def assemble(
     parts = spill.read() if spill is not None else []
     parts = [*parts, from_native(store.tables(), store.strings())]
     tables = merge(parts) if len(parts) > 1 else parts[0]
-    _add_steps(tables, steps)
+    if steps is not None:
+        _add_steps(tables, steps)
     metadata = run_metadata({"launches": dict(session.counts()), **run})
     losses = dict(session.losses())
+    losses["budget_evicted"] += steps.lost if steps is not None else 0
     if counters is not None:
         losses |= counters.add_to(session, tables, metadata, warned)
     metadata["cuda_was_up"] = session.cuda_was_up
@@ -131,7 +124,8 @@ def _empty_selection(result: Result, kernel_filter: KernelFilter, store: _core.S
     return [EmptySelectionWarning(text)]
 
 
-def _add_steps(tables: dict[str, Table], steps: Sequence[Step]) -> None:
+def _add_steps(tables: dict[str, Table], marked: Steps) -> None:
+    steps = list(marked)
     if not steps:
         return
     import numpy as np

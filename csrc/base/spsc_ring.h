@@ -29,7 +29,7 @@ class SpscRing {
 
   // Producer. Fails when fewer than `reserve` + 1 slots are free, so that a caller can keep room for what
   // must not fail.
-  bool push(const T& value, uint32_t reserve = 0) noexcept {
+  [[gnu::always_inline]] bool push(const T& value, uint32_t reserve = 0) noexcept {
     const uint64_t head = x_head.load(std::memory_order_relaxed);
     if (head - x_seen_tail + reserve > x_mask) [[unlikely]] {
       x_seen_tail = x_tail.load(std::memory_order_acquire);

@@ -52,8 +52,7 @@ PyObject* allocate(PyTypeObject* type) {
   if (g_spare_count > 0 && type == g_type) {
     auto* self = reinterpret_cast<Region*>(PyObject_Init(g_spares[--g_spare_count], type));
     self->name = self->metadata = self->nvtx = nullptr;
-    self->name_id = self->depth = self->room = 0;
-    self->more = nullptr;
+    self->name_id = self->depth = 0;
     return reinterpret_cast<PyObject*>(self);
   }
 #endif
@@ -182,9 +181,7 @@ const void* this_thread() {
 Entry& entry(Region* self, uint32_t i) { return i == 0 ? self->first : self->more[i - 1]; }
 
 // Room for one more entry. False with an exception set.
-bool make_room(Region* self) {
-  if (self->depth <= self->room) [[likely]]
-    return true;
+[[gnu::noinline]] bool make_room(Region* self) {
   const uint32_t room = self->room ? self->room * 2 : 4;
   auto* more = static_cast<Entry*>(PyMem_Realloc(self->more, room * sizeof(Entry)));
   if (!more) {
@@ -197,7 +194,7 @@ bool make_room(Region* self) {
 }
 
 // The newest entry of this thread goes; of one left on another thread than it was entered on, the newest.
-uint64_t take_entry(Region* self) {
+[[gnu::noinline]] uint64_t take_one_of_several(Region* self) {
   if (self->depth == 0) return 0;  // more exits than entries
   uint32_t i = self->depth;
   while (i > 0 && entry(self, i - 1).thread != this_thread()) --i;
@@ -208,8 +205,16 @@ uint64_t take_entry(Region* self) {
   return id;
 }
 
+uint64_t take_entry(Region* self) {
+  if (self->depth != 1) [[unlikely]]
+    return take_one_of_several(self);
+  self->depth = 0;
+  return self->first.id;  // on whatever thread
+}
+
 bool open_entry(Region* self) {
-  if (!make_room(self)) return false;
+  if (self->depth > self->room && !make_room(self)) [[unlikely]]
+    return false;
   uint64_t id = 0;
   if (g_region_mode.load(std::memory_order_relaxed) & kRegionsOn) {
     RegionMetadata* metadata = nullptr;
@@ -222,7 +227,8 @@ bool open_entry(Region* self) {
     const uint32_t mode = g_region_mode.load(std::memory_order_relaxed);
     id = enter_region(mode, self->name_id, metadata, task_of(PyThreadState_Get()));
   }
-  entry(self, self->depth++) = {id, this_thread()};
+  const uint32_t depth = self->depth++;
+  (depth == 0 ? self->first : self->more[depth - 1]) = {id, this_thread()};
   return true;
 }
 
@@ -352,7 +358,11 @@ void region_dealloc(PyObject* object) {
   Py_XDECREF(self->name);
   Py_XDECREF(self->metadata);
   Py_XDECREF(self->nvtx);
-  PyMem_Free(self->more);
+  if (self->more) [[unlikely]] {
+    PyMem_Free(self->more);
+    self->more = nullptr;
+    self->room = 0;
+  }
   give_back(type, object);
   Py_DECREF(type);
 }

@@ -79,11 +79,17 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
   if (!slot) {
     // Counted, so that launches and kernel records can be reconciled; without region and thread.
     if (entry) {
+      note_context(call.context);
       slotless_nodes() = 0;
       count(g_beyond_slots);
-      if (launch) count(g_slotless_launches);
-    } else if (launch && (slotless_nodes() != 0 || failed(call))) {
-      g_slotless_launches.fetch_sub(1, std::memory_order_relaxed);
+      if (launch) {
+        g_kernel_names.note(call.symbolName);
+        count(g_slotless_launches, kernels_launched(cbid, call.functionParams));
+      }
+    } else if (launch) {
+      if (slotless_nodes() != 0) g_captures.launch_captured();
+      if (slotless_nodes() != 0 || failed(call))
+        g_slotless_launches.fetch_sub(kernels_launched(cbid, call.functionParams), std::memory_order_relaxed);
     }
     return;
   }

@@ -28,6 +28,14 @@ uint32_t first() { return g_first_region_name.load(std::memory_order_relaxed); }
 
 }  // namespace
 
+bool push_after_all(ThreadSlot& slot, const Event& e) noexcept {
+  const uint32_t elsewhere = slot.left_elsewhere.exchange(0, std::memory_order_relaxed);
+  slot.open_regions -= std::min(elsewhere, slot.open_regions);
+  if (elsewhere && slot.ring.push(e, slot.open_regions + 1)) return true;
+  count(g_region_overflow);
+  return false;
+}
+
 uint32_t region_name_id(std::string_view name) {
   const std::lock_guard lock(g_names_mutex);
   Names& all = names();

@@ -53,17 +53,15 @@ void region_closes(ThreadSlot& slot, uint64_t id, int64_t time) noexcept;
 void push_region_id(ThreadSlot& slot) noexcept;
 void pop_region_id(ThreadSlot& slot) noexcept;
 
-// Writes an event that a later kExit must follow, for which room is kept. 0: the ring is full, which is
-// counted. Else the ID of what was opened.
-inline uint64_t push_opening(ThreadSlot& slot, const Event& e) noexcept {
+// The ring is full: room kept for exits that came on other threads is free again. False: there was none, and
+// the event is lost, which is counted.
+bool push_after_all(ThreadSlot& slot, const Event& e) noexcept;
+
+// Writes an event that a later kExit must follow, for which room is kept. 0: the ring is full. Else the ID of
+// what was opened.
+[[gnu::always_inline]] inline uint64_t push_opening(ThreadSlot& slot, const Event& e) noexcept {
   if (!slot.ring.push(e, slot.open_regions + 1)) [[unlikely]] {
-    // Room kept for exits that came on other threads is free again.
-    const uint32_t elsewhere = slot.left_elsewhere.exchange(0, std::memory_order_relaxed);
-    slot.open_regions -= elsewhere < slot.open_regions ? elsewhere : slot.open_regions;
-    if (!elsewhere || !slot.ring.push(e, slot.open_regions + 1)) {
-      count(g_region_overflow);
-      return 0;
-    }
+    if (!push_after_all(slot, e)) return 0;
   }
   ++slot.open_regions;
   const uint64_t pushed = slot.ring.pushed();
@@ -110,9 +108,8 @@ inline void exit_region(uint64_t id, uint64_t task) noexcept {
     region_closes(*slot, id, time);
   if (slot->external_depth > 0 && here) [[unlikely]]
     pop_region_id(*slot);
-  Event e{time, task, {nullptr}, 0, EventKind::kExit};
-  e.region = id;
-  if (!slot->ring.push(e, here ? 0 : slot->open_regions)) [[unlikely]]
+  if (!slot->ring.push({.time = time, .task = task, .region = id, .id = 0, .kind = EventKind::kExit},
+                       here ? 0 : slot->open_regions)) [[unlikely]]
     count(g_region_overflow);
   if (!here) [[unlikely]]
     thread_slot(slot_of_region(id)).left_elsewhere.fetch_add(1, std::memory_order_relaxed);
