@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import gc
 import os
@@ -124,16 +123,17 @@ def test_interruptions_at_any_moment(alarm: Callable[[float], None], sim: SimDev
         prof = cuptiprof.profile(device="sim", budget="16 MB", keep=keep)
         stage = "enter"
         try:
-            alarm(1e-5 + (i * 37 % 400) / 400 * 0.012)
-            with prof:
-                stage = "in"
-                sim.launch("k")
-                stage = "exit"
-            stage = "after"
+            try:
+                alarm(1e-5 + (i * 37 % 400) / 400 * 0.012)
+                with prof:
+                    stage = "in"
+                    sim.launch("k")
+                    stage = "exit"
+                stage = "after"
+            finally:
+                alarm(0)
         except KeyboardInterrupt:
             stages[stage] = stages.get(stage, 0) + 1
-        with contextlib.suppress(KeyboardInterrupt):
-            alarm(0)
         if prof.state not in ("idle", "stopped"):  # at the first instruction of __exit__
             late += 1
             prof.stop()
