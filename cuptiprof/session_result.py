@@ -24,6 +24,10 @@ class EmptySelectionWarning(UserWarning):
     """A kernel filter selected nothing."""
 
 
+class DepartedWarning(UserWarning):
+    """CUPTI left the process while a session collected: what came after is missing."""
+
+
 _LATE_LATENCY = (
     "CUDA was initialised before the session, and NVIDIA wants latency timestamps switched on before: "
     "kernels.queued and submitted may be 0"
@@ -89,6 +93,8 @@ def assemble(
         _note(metadata, f"spilling failed: {spill.error}")
     for text in session.notes():
         _note(metadata, text)
+    if losses["departed"]:
+        warned.append(DepartedWarning(metadata["note"]))
     result = Result(tables, metadata, losses)
     if kernel_filter is None:
         return result, warned

@@ -78,6 +78,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     x_returned_at.store(0);
     x_attached_at = now_ns();
     x_waits_left_out.store(0);
+    x_departure.begin();
+    if (x_owner->simulated) x_graphs.store(false);  // its machine may be another one than before
     x_launches_before = 0;
     x_launches_before = launches();
     // As long as the session lives: names and contexts also go away while nothing is collected.
@@ -85,6 +87,9 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, true);
     for (const CUpti_CallbackId cbid : driver_unload_cbids())
       enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, true);
+    // An older library has no such domain.
+    enable_callback(CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR, true);
+    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, true);
     // Captures begin and end at any time.
     g_captures.forget_all();
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, true);
@@ -98,6 +103,10 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
 }
 
 void Activity::enable() {
+  x_departure.look(*x_owner, x_subscriber);
+  if (x_departure.happened())
+    throw Error(ErrorKind::kSession, x_departure.text(),
+                "stop() keeps what came before; start a new session");
   x_held.store(false);
   if (x_options.profiler_calls && !x_window_wanted.load()) return;  // the program's call opens it
   if (x_enabled.exchange(true)) return;
@@ -124,22 +133,27 @@ void Activity::open_window() noexcept {
 void Activity::disable() noexcept {
   x_held.store(true);
   const auto deadline = std::chrono::steady_clock::now() + kClosingPatience;
-  while (!close_window() && x_closing.load() && std::chrono::steady_clock::now() < deadline)
+  while (!close_window(kClosingPatience) && x_closing.load() && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // cuProfilerStop, in another thread
 }
 
 // Ends collection, by the control path or on the way out of cuProfilerStop. What still runs is waited for
 // while its kinds are on, and flushed: CUPTI may keep records whose kind went off before they were complete
 // until it is switched on again. False: nothing was collected.
-bool Activity::close_window() noexcept {
+bool Activity::close_window(std::chrono::milliseconds patience) noexcept {
   if (!x_enabled.load() || x_closing.exchange(true)) return false;
+  x_departure.look(*x_owner, x_subscriber);
+  if (x_departure.happened()) {
+    leave_departed();
+    return true;
+  }
   const Api& a = *x_api.load();
   if (x_options.attribution == Attribution::kExternal)
     disable_external_correlation(a, x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
   for (const auto kind : x_options.kinds)
     if (is_host_side(kind)) a.cuptiActivityDisable(kind);
   if (x_options.attribution != Attribution::kCallback) note_context(current_context());
-  synchronize_contexts({});
+  synchronize_contexts(patience);
   x_enabled.store(false);
   set_region_mode(kRegionsOn, false);
   // A counted launch that is on its way must be seen to leave.
@@ -150,12 +164,24 @@ bool Activity::close_window() noexcept {
   return true;
 }
 
+// There is nothing left to switch off.
+void Activity::leave_departed() noexcept {
+  x_enabled.store(false);
+  set_region_mode(kRegionsOn, false);
+  x_closing.store(false);
+}
+
 void Activity::detach() noexcept {
   if (!x_subscriber) return;
   disable();
   x_attached.store(false);
-  x_settings.restore(*x_owner);
-  x_owner->cuptiUnsubscribe(x_subscriber);
+  x_departure.look(*x_owner, x_subscriber);
+  if (x_departure.happened()) {
+    note_finalized(*x_owner);  // what is set up once per process is to be set up again
+  } else {
+    x_settings.restore(*x_owner);
+    x_owner->cuptiUnsubscribe(x_subscriber);
+  }
   x_subscriber = nullptr;
 }
 

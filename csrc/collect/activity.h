@@ -25,6 +25,7 @@
 
 #include "collect/buffer_pool.h"
 #include "collect/buffer_watch.h"
+#include "collect/departure.h"
 #include "collect/external_correlation.h"
 #include "collect/settings.h"
 #include "collect/thread_slots.h"
@@ -124,7 +125,8 @@ class Activity {
   void take_back_buffers() noexcept;
   std::string missing_buffers() const;
   void open_window() noexcept;
-  bool close_window() noexcept;
+  bool close_window(std::chrono::milliseconds patience) noexcept;
+  void leave_departed() noexcept;
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
   uint64_t records_in(uint8_t* buffer, size_t valid) const noexcept;
 
@@ -145,6 +147,8 @@ class Activity {
   std::atomic<bool> x_closing{false};        // a thread is in close_window()
   SettingsGuard x_settings;
   bool x_cuda_was_up = false;
+  Departure x_departure;
+  std::atomic<bool> x_graphs{false};  // CUDA graphs were instantiated or launched in this process
   BufferPool x_pool;
   BufferWatch x_watch;
   std::atomic<int64_t> x_returned_at{0};  // when the last buffer of ours came back

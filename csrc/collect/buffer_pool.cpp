@@ -110,6 +110,11 @@ Returned BufferPool::complete(uint8_t* data, size_t valid_bytes) noexcept {
 }
 
 void BufferPool::release(uint8_t* data, size_t valid_bytes) noexcept {
+  if (valid_bytes == 0) {
+    // Perhaps it was written to all the same: CUPTI left the process.
+    const std::lock_guard lock(x_mutex);
+    if (x_buffers && x_buffers->owns(data)) valid_bytes = x_buffers->buffer_bytes();
+  }
   std::memset(data, 0, valid_bytes);
   const std::lock_guard lock(x_mutex);
   if (x_discard->owns(data)) return x_discard->free(data);

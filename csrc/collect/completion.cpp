@@ -88,6 +88,8 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
 
 void Activity::bring_home(Decoder& decoder, int timeout_ms) {
   const Api& a = *x_owner;
+  x_departure.look(a, x_subscriber);
+  if (x_departure.happened()) return decoder.fence();  // nothing comes any more
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
   if (x_options.attribution != Attribution::kCallback) note_context(current_context());
@@ -119,7 +121,9 @@ void Activity::bring_home(Decoder& decoder, int timeout_ms) {
 void Activity::count_missing(const Decoder& decoder) noexcept {
   const Api& a = *x_owner;
   size_t dropped = 0;
-  if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
+  if (x_departure.happened())
+    x_losses.departed.store(1);
+  else if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
     count(x_losses.cupti_dropped, dropped);
   const uint64_t seen = reconciles() ? launches() : 0;
   const uint64_t received = decoder.kernels_received() + kernels_lost_in_pool();
@@ -130,7 +134,10 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
 
 std::vector<std::string> Activity::notes() const {
   std::vector<std::string> out;
-  if (std::string text = missing_buffers(); !text.empty()) out.push_back(std::move(text));
+  if (x_departure.happened())
+    out.push_back(x_departure.text());
+  else if (std::string text = missing_buffers(); !text.empty())
+    out.push_back(std::move(text));
   if (x_losses.out_of_memory.load() != 0)
     out.push_back(
         "memory ran out and collection ended there; give a smaller budget=, or the process more memory");
@@ -143,6 +150,12 @@ std::vector<std::string> Activity::notes() const {
 }
 
 void Activity::finalize(const Api& api) {
+  if (x_graphs.load())
+    throw Error(
+        ErrorKind::kSession,
+        "this process made CUDA graphs: programs have crashed when CUPTI came back after it was taken "
+        "out of one that had (pytorch issue 112507)",
+        "stop() and detach() leave CUPTI idle; finalize=True is for processes without graphs");
   api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // buffers it still holds come back now
   forget_external_stacks();
   finalize_cupti(api);

@@ -36,6 +36,8 @@ void CUPTIAPI Activity::on_callback(void* user, CUpti_CallbackDomain domain, CUp
     self.on_driver_call(cbid, *static_cast<const CUpti_CallbackData*>(data));
   else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
     self.on_resource(cbid, *static_cast<const CUpti_ResourceData*>(data));
+  else if (domain == CUPTI_CB_DOMAIN_STATE)
+    self.x_departure.told(cbid, *static_cast<const CUpti_StateData*>(data));
 }
 
 void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& call) noexcept {
@@ -53,7 +55,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
         if (start)
           open_window();
         else
-          close_window();
+          close_window({});
         if (ThreadSlot* slot = this_thread_slot(); slot && !slot->observing.exchange(true)) {
           if (LaunchObserver* observer = x_launch_observer.load()) observer->window(start);
           slot->observing.store(false, std::memory_order_release);
@@ -117,7 +119,10 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
       launch_goes_beside(*slot, call.context);
   } else {
     if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
-    if (!launch) return;
+    if (!launch) {
+      if (is_graph_launch(cbid)) x_graphs.store(true, std::memory_order_relaxed);
+      return;
+    }
     if (slot->counted_by.load(std::memory_order_relaxed))
       launch_leaves(*slot, cbid, call, slot->nodes_created != 0);
     // The stream was being captured: the launch became a graph node and runs when the graph is launched. Or
@@ -134,6 +139,8 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
   if (cbid == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
     ThreadSlot* slot = this_thread_slot();
     ++(slot ? slot->nodes_created : slotless_nodes());
+  } else if (cbid == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
+    x_graphs.store(true, std::memory_order_relaxed);
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
     modules_go();
     g_launch_gate.forget();

@@ -59,8 +59,13 @@ void finalize_cupti(const Api& api) {
     f.result = api.cuptiFinalize();
   }
   check(api, f.result, "cuptiFinalize");
+  note_finalized(api);
+}
+
+void note_finalized(const Api& api) noexcept try {
   const std::lock_guard lock(g_mutex);
   ++counts()[api.path];
+} catch (...) {
 }
 
 uint32_t times_finalized(const Api& api) {

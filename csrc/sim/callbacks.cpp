@@ -12,6 +12,7 @@
 #include "counters.h"
 #include "cuptisim.h"
 #include "faults.h"
+#include "inside.h"
 #include "layout.h"
 #include "machine.h"
 
@@ -168,15 +169,25 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiSupportedDomains(size_t* count, CUpti_Domai
   return CUPTI_SUCCESS;
 }
 
-// Leaves the process as if CUPTI had never been used; what was recorded is delivered.
+// Leaves the process as if CUPTI had never been used. What was not flushed goes with it: "CUPTI client needs
+// to make sure that required CUDA synchronization and CUPTI activity buffer flush is done before" (header).
 SIM_EXPORT CUptiResult CUPTIAPI cuptiFinalize() {
   SIM_FAULTS("cuptiFinalize");
   disable_activity();
   drop_subscriber();
-  cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  discard_buffers();
   drop_profilers();
   forget_buffer_callbacks();
   reset_activity_settings();
   Machine::get().clock().reset(Machine::get().virtual_clock());
   return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT void cuptisim_report_state(uint32_t cbid, int result, const char* message) {
+  const Inside inside;
+  CUpti_StateData data{};
+  data.notification.result = static_cast<CUptiResult>(result);
+  data.notification.message = message;
+  call_back(CUPTI_CB_DOMAIN_STATE, cbid, &data);
+  if (cbid == CUPTI_CBID_STATE_FATAL_ERROR) cuptiFinalize();
 }

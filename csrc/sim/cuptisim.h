@@ -144,6 +144,10 @@ enum cuptisim_fault {
 int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);
 void cuptisim_clear_faults(void);
 
+// CUPTI reports its state (CUpti_CallbackIdState) on the calling thread; after a fatal error (1) it finalizes
+// itself.
+void cuptisim_report_state(uint32_t cbid, int result, const char* message);
+
 // What really happened, for tests to compare with what a profiler reports.
 typedef struct cuptisim_truth {
   uint32_t size;

@@ -45,9 +45,15 @@ class Registry {
     return nullptr;
   }
 
+  // Every object is shut down before it goes.
   void clear() {
-    const std::lock_guard lock(x_mutex);
-    x_objects.clear();
+    std::map<Key, std::shared_ptr<T>> gone;
+    {
+      const std::lock_guard lock(x_mutex);
+      gone.swap(x_objects);
+    }
+    for (const auto& [key, object] : gone)
+      if constexpr (requires { object->shut_down(); }) object->shut_down();
   }
 
  private:

@@ -25,6 +25,9 @@ namespace cuptiprof {
   X(unknown_records, "records of a kind this version does not know")                                        \
   X(uncounted, "launches, regions and samples chosen for counters that have no values; see metadata")       \
   X(sample_overflows, "times the hardware buffer of counter samples overflowed")                            \
+  X(departed,                                                                                               \
+    "1: CUPTI left the process (a fatal error, or another tool's cuptiFinalize) while the session "         \
+    "collected")                                                                                            \
   X(unreconciled_launches, "kernel launches seen for which no record came")
 
 // Written by the decoder thread and, for a few, by CUPTI's threads; read by anyone.

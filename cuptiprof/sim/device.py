@@ -198,6 +198,8 @@ def _library() -> ctypes.CDLL:
     lib.cuptisim_event_time.restype = ctypes.c_uint64
     number = ctypes.c_uint64
     lib.cuptisim_inject.argtypes = [ctypes.c_int, ctypes.c_char_p, number, number, number]
+    lib.cuptisim_report_state.argtypes = [ctypes.c_uint32, ctypes.c_int, ctypes.c_char_p]
+    lib.cuptisim_report_state.restype = None
     lib.cuptisim_get_truth.argtypes = [ctypes.POINTER(_Truth)]
     lib.cuptisim_set_counter.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_double]
     lib.cuptisim_true_metric.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_double)]
@@ -393,6 +395,10 @@ class SimDevice:
         """Script a fault; see ``cuptisim_fault`` for the numbers."""
         if self._lib.cuptisim_inject(int(fault), name.encode(), a, b, c) != 0:
             raise DeviceError(f"unknown fault {fault!r}")
+
+    def report_state(self, cbid: int, result: int, message: str) -> None:
+        """CUPTI reports its state (``CUpti_CallbackIdState``); after a fatal error, 1, it finalizes itself."""
+        self._lib.cuptisim_report_state(cbid, result, message.encode())
 
     def clear_faults(self) -> None:
         """Forget every scripted fault."""
