@@ -13,6 +13,7 @@
 #include "cupti/call.h"
 #include "cupti/captures.h"
 #include "cupti/cbids.h"
+#include "cupti/detach.h"
 #include "cupti/exclusion.h"
 
 namespace cuptiprof {
@@ -50,6 +51,7 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
   CUpti_SubscriberHandle subscriber = nullptr;
   check(a, a.cuptiSubscribe(&subscriber, &Activity::on_callback, this), "cuptiSubscribe");
   x_subscriber = subscriber;
+  x_departure.begin();
   x_owner = std::move(api);
   x_api.store(x_owner.get());
   x_options = std::move(options);
@@ -78,7 +80,6 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     x_returned_at.store(0);
     x_attached_at = now_ns();
     x_waits_left_out.store(0);
-    x_departure.begin();
     if (x_owner->simulated) x_graphs.store(false);  // its machine may be another one than before
     x_launches_before = 0;
     x_launches_before = launches();
@@ -95,6 +96,7 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, true);
     for (const CUpti_CallbackId cbid : driver_capture_cbids())
       enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, true);
+    x_departure.watch();
     if (x_options.profiler_calls) set_callbacks(true);
   } catch (...) {
     detach();

@@ -14,7 +14,7 @@ void Departure::told(CUpti_CallbackId cbid, const CUpti_StateData& state) noexce
 }
 
 void Departure::look(const Api& api, CUpti_SubscriberHandle subscriber) noexcept {
-  if (happened() || !subscriber || !api.cuptiGetCallbackState) return;
+  if (happened() || !x_watching.load() || !subscriber || !api.cuptiGetCallbackState) return;
   uint32_t on = 0;
   const CUptiResult rc = api.cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
                                                    CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);

@@ -13,11 +13,14 @@ namespace cuptiprof {
 
 class Departure {
  public:
+  // Of a new subscription, whose callbacks are not on yet; then they are.
   void begin() noexcept {
+    x_watching.store(false);
     x_gone.store(false);
     x_result.store(0);
     x_claimed.store(false);
   }
+  void watch() noexcept { x_watching.store(true); }
   // The state callback: only remembers (the error may come on any thread, with anything locked).
   void told(CUpti_CallbackId cbid, const CUpti_StateData& state) noexcept;
   // Nobody tells of another tool's cuptiFinalize: asks whether CUPTI still knows the subscription, by a
@@ -29,6 +32,7 @@ class Departure {
   [[nodiscard]] std::string text() const;
 
  private:
+  std::atomic<bool> x_watching{false};
   std::atomic<bool> x_gone{false};
   std::atomic<bool> x_claimed{false};  // somebody writes, or wrote, the message
   std::atomic<int> x_result{0};        // of a fatal error; 0: none was reported
