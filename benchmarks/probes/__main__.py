@@ -17,11 +17,13 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.gpu_work import Work, make_work
-from benchmarks.probes import attach, beside, capabilities, clocks, peers, ranges, sampling, tracing
+from benchmarks.probes import attach, beside, capabilities, capturing, clocks, peers, ranges, sampling, tracing
 
 Probe = Callable[[Work], dict[str, Any]]
 PROBES: dict[str, Probe] = {
-    p.__name__: p for m in (capabilities, attach, beside, ranges, peers, tracing, sampling, clocks) for p in m.PROBES
+    p.__name__: p
+    for m in (capabilities, attach, beside, ranges, peers, tracing, capturing, sampling, clocks)
+    for p in m.PROBES
 }
 PROBE_SECONDS = 25
 
