@@ -72,10 +72,15 @@ class _Session:
         return cuptiprof.region
 
     def stop(self) -> Outcome:
+        from cuptiprof.errors import SessionError
+
         began = time.perf_counter_ns()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a filter selected nothing is for users, not for a table
-            result = self._prof.detach(finalize=self._finalize)
+            try:
+                result = self._prof.detach(finalize=self._finalize)
+            except SessionError:
+                result = self._prof.result()  # CUPTI stays where the work made CUDA graphs
         took = time.perf_counter_ns() - began
         chosen = ("filter_rejected",)  # what the condition itself asks to leave out
         losses = {name: count for name, count in dict(result.losses).items() if count and name not in chosen}
