@@ -129,7 +129,7 @@ void Activity::open_window() noexcept {
   if (x_held.load() || x_enabled.exchange(true)) return;
   set_kinds(true, false);
   set_region_mode(kRegionsOn, true);
-  if (x_held.load()) close_window();  // paused meanwhile, by a thread that saw it closed
+  if (x_held.load()) close_window({});  // paused meanwhile, by a thread that saw it closed
 }
 
 void Activity::disable() noexcept {
