@@ -11,6 +11,7 @@ import functools
 import importlib.machinery
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import ModuleType
@@ -23,41 +24,60 @@ _POOLS = {"concurrent.futures.thread": "_worker", "multiprocessing.pool": "worke
 """Where the functions are that threads of a pool run."""
 _ENGINE = "torch.autograd.variable"
 
-_undo: list[Callable[[], None]] = []
+Undo = list[Callable[[], None]]
 
 
-def install() -> None:
-    """Follow what is handed over from now on."""
-    remove()
-    _replace(threading.Thread, "start", _starting)
-    _replace(threading.Thread, "_bootstrap_inner", _started)
-    _replace(ThreadPoolExecutor, "submit", _submitting)
-    if _ENGINE in sys.modules:
-        _follow_engine(sys.modules[_ENGINE])
-    else:
-        finder = _WhenImported()
-        sys.meta_path.insert(0, finder)
-        _undo.append(finder.remove)
+class Following:
+    """What is handed over is followed until this is closed, or gone (a session that was dropped, not stopped).
+
+    The newest one follows: two sessions never run at once.
+    """
+
+    _newest: weakref.ref[Following] | None = None
+
+    def __init__(self) -> None:
+        self._undo: Undo = []
+        before = Following._newest() if Following._newest is not None else None
+        if before is not None:
+            before.close()
+        Following._newest = weakref.ref(self)
+        _replace(threading.Thread, "start", _starting, self._undo)
+        _replace(threading.Thread, "_bootstrap_inner", _started, self._undo)
+        _replace(ThreadPoolExecutor, "submit", _submitting, self._undo)
+        if _ENGINE in sys.modules:
+            _follow_engine(sys.modules[_ENGINE], self._undo)
+        else:
+            finder = _WhenImported(self._undo)
+            sys.meta_path.insert(0, finder)
+            self._undo.append(finder.remove)
+
+    def close(self) -> None:
+        """Leave everything as it was, but for what others have wrapped since: ours then passes calls on."""
+        while self._undo:
+            self._undo.pop()()
+
+    def __enter__(self) -> Following:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
 
 
-def remove() -> None:
-    """Leave everything as it was, but for what others have wrapped since: ours then passes calls on."""
-    while _undo:
-        _undo.pop()()
-
-
-def _replace(owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+def _replace(owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]], undo: Undo) -> None:
     original = owner.__dict__.get(name)
     if original is None:
         return
     ours = functools.wraps(original)(make(original))
     setattr(owner, name, ours)
 
-    def undo() -> None:
+    def put_back() -> None:
         if owner.__dict__.get(name) is ours:
             setattr(owner, name, original)
 
-    _undo.append(undo)
+    undo.append(put_back)
 
 
 def _starting(original: Callable[..., None]) -> Callable[..., None]:
@@ -107,7 +127,7 @@ def _run_inside(token: RegionToken, fn: Callable[..., Any], /, *args: Any, **kwa
         _release(adopted)
 
 
-def _follow_engine(variable: ModuleType) -> None:
+def _follow_engine(variable: ModuleType, undo: Undo) -> None:
     """Replace the one engine object that torch calls by one that says when it is called."""
     owner: Any = variable.Variable
     engine = owner._execution_engine
@@ -124,15 +144,18 @@ def _follow_engine(variable: ModuleType) -> None:
     ours = Following()
     owner._execution_engine = ours
 
-    def undo() -> None:
+    def put_back() -> None:
         if owner._execution_engine is ours:
             owner._execution_engine = engine
 
-    _undo.append(undo)
+    undo.append(put_back)
 
 
 class _WhenImported:
     """On ``sys.meta_path`` while torch is not imported yet."""
+
+    def __init__(self, undo: Undo) -> None:
+        self._undo = undo
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -148,7 +171,7 @@ class _WhenImported:
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            _follow_engine(module)
+            _follow_engine(module, self._undo)
 
         loader.exec_module = exec_module
         return spec

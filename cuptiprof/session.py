@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cuptiprof import _core, hand_over
+from cuptiprof import _core
 from cuptiprof.callers import warn_caller
 from cuptiprof.control import Control
 from cuptiprof.counters.request import make_request
 from cuptiprof.decorating import decorated
 from cuptiprof.devices import Device, open_device
 from cuptiprof.errors import SessionError
+from cuptiprof.hand_over import Following
 from cuptiprof.nvtx_injection import MARKER, complaint
 from cuptiprof.result import Result
 from cuptiprof.schedule import Action, Schedule
@@ -203,8 +204,7 @@ class profile:
 
                     self._spill = Spill(session, self._spill_dir, self._spill_header())
                 session.start(armed=self._schedule is not None and self._schedule(0) is Action.NONE)
-                hand_over.install()
-                self._opened.callback(hand_over.remove)
+                self._opened.enter_context(Following())
                 if self._spill is not None:
                     self._spill.start()
                 self._start_ns = self._step_start = _core.now_ns()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -412,3 +414,14 @@ def test_nothing_of_ours_stays(gpu: Gpu) -> None:
     before = (threading.Thread.start, threading.Thread._bootstrap_inner, ThreadPoolExecutor.submit)  # type: ignore[attr-defined]
     collected(gpu, lambda: gpu.launch("k"))
     assert before == (threading.Thread.start, threading.Thread._bootstrap_inner, ThreadPoolExecutor.submit)  # type: ignore[attr-defined]
+
+
+def test_a_dropped_session_follows_nothing_any_more(gpu: Gpu) -> None:
+    """Thread.start, submit and torch's engine are the program's own again, without stop()."""
+    before = (threading.Thread.start, ThreadPoolExecutor.submit, list(sys.meta_path))
+    dropped = cuptiprof.profile(device=gpu.device, activities=["kernel"])
+    dropped.start()
+    assert threading.Thread.start is not before[0]
+    del dropped
+    gc.collect()
+    assert (threading.Thread.start, ThreadPoolExecutor.submit, list(sys.meta_path)) == before

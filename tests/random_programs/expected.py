@@ -35,6 +35,17 @@ class Expected:
             self.copies_maybe += work.copies
 
 
+def path_of(kernel: str) -> str:
+    """The regions that a kernel's name says it was launched in."""
+    return kernel.split(".", 2)[2].replace("-", "/")
+
+
+def is_part_of(region: str, path: str) -> bool:
+    """`region` is `path` without some of its levels: those that were entered while nothing was collected."""
+    levels = iter(path.split("/"))
+    return region == "" or all(level in levels for level in region.split("/"))
+
+
 def matches(pattern: str | None, name: str) -> bool:
     if pattern is None:
         return True
@@ -69,3 +80,18 @@ def check(result: cuptiprof.Result, expected: Expected, plan: SessionPlan) -> No
     if "memcpy" in plan.activities:
         copies = len(result.memcpys)
         assert expected.copies - lost <= copies <= expected.copies + expected.copies_maybe
+    check_regions(result, expected)
+
+
+def check_regions(result: cuptiprof.Result, expected: Expected) -> None:
+    overflow = result.losses["region_overflow"] > 0
+    for name, region in {
+        (str(n), str(r)) for n, r in zip(result.kernels["name"], result.kernels["region"], strict=True)
+    }:
+        if name == GRAPH_KERNEL:
+            continue
+        path = path_of(name)
+        if name in expected.maybe or overflow:
+            assert is_part_of(region, path), f"{name} in {region!r}: another's region"
+        else:
+            assert region == path, f"{name} in {region!r}"

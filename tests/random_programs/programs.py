@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 CHIPS = ("H100", "A100")
 REGIONS = ("fwd", "bwd", "opt", "io")
+WITHOUT_GRAPHS = 150
+"""Programs before this number launch no graph: detach(finalize=True) is refused from the first one on."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,9 @@ class Program:
 
 
 class Maker:
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, graphs: bool) -> None:
         self.seed = seed
+        self.graphs = graphs
         self.r = random.Random(seed)
 
     def chance(self, p: float) -> bool:
@@ -85,7 +88,7 @@ class Maker:
                 body = self.nodes(label, depth - 1, dying)
                 out.append(Region(f"{label}.{r.choice(REGIONS)}", body, dying and self.chance(0.2)))
             else:
-                kind = r.choices(("kernel", "copy", "graph"), (12, 2, 1))[0]
+                kind = r.choices(("kernel", "copy", "graph"), (12, 2, int(self.graphs)))[0]
                 out.append(Launches(r.choice((1, 1, 2, 5, 40)), r.choice((0, 0, 20, 21)), kind))
         return tuple(out)
 
@@ -146,4 +149,4 @@ class Maker:
 
 def make(seed: int, number: int) -> Program:
     """The program of this number in the series of a seed: always the same."""
-    return Maker(f"{seed}-{number}").program()
+    return Maker(f"{seed}-{number}", graphs=number >= WITHOUT_GRAPHS).program()

@@ -223,7 +223,12 @@ class Run:
             gc.collect()
             return
         if self.plan.end == "finalize":
-            result = self.prof.detach(finalize=True)
+            try:
+                result = self.prof.detach(finalize=True)
+            except SessionError as error:
+                if "CUDA graphs" not in str(error):  # refused from the first graph of the process on
+                    raise
+                result = self.prof.result()
         else:
             result = self.prof.stop() if self.plan.end == "stop" else self.prof.detach()
         assert self.prof.state == "stopped"

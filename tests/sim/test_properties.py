@@ -20,6 +20,7 @@ def test_store(batches: list[tuple[int, str]], keep: str) -> None:
     kinds = {"kernel": Op.KERNEL, "memcpy": Op.MEMCPY, "memset": Op.MEMSET}
     tables = {"kernel": "kernels", "memcpy": "memcpys", "memset": "memsets"}
     sent = dict.fromkeys(kinds, 0)
+    SimDevice().reset()  # correlation IDs begin at 1
     with cuptiprof.profile(
         device="sim",
         activities=["kernel", "memcpy", "memset"],
