@@ -1,13 +1,10 @@
 #include "counters/range_profiler.h"
 
-#include <map>
-#include <mutex>
 #include <string>
 
 #include "base/error.h"
 #include "counters/nvperf.h"
 #include "cupti/call.h"
-#include "cupti/detach.h"
 
 namespace cuptiprof {
 namespace {
@@ -17,11 +14,6 @@ constexpr size_t kFewestRanges = 16;  // fewer are not tried
 }  // namespace
 
 void initialize_profiler(const Api& api) {
-  static std::mutex mutex;                      // guards `done`
-  static std::map<std::string, uint32_t> done;  // path of the library -> finalized so often by then
-  const std::lock_guard lock(mutex);
-  const auto before = done.find(api.path);
-  if (before != done.end() && before->second == times_finalized(api)) return;
   if (!api.cuptiProfilerInitialize || !api.cuptiRangeProfilerEnable || !api.cuptiProfilerHostInitialize)
     throw Error(ErrorKind::kMetric,
                 "hardware counters need libcupti of CUDA 12.6 or newer; " + api.path + " is older",
@@ -30,7 +22,6 @@ void initialize_profiler(const Api& api) {
   CUpti_Profiler_Initialize_Params p{};
   p.structSize = CUpti_Profiler_Initialize_Params_STRUCT_SIZE;
   check(api, api.cuptiProfilerInitialize(&p), "cuptiProfilerInitialize");
-  done[api.path] = times_finalized(api);
 }
 
 std::string chip_name(const Api& api, size_t device) {

@@ -77,8 +77,8 @@ class RangeProfiler {
   bool x_started = false;
 };
 
-// cuptiProfilerInitialize, once per process and library (and after each cuptiFinalize) and never undone: it
-// is not reference-counted, and setting it up for every session is what made a peer slow. Throws Error.
+// cuptiProfilerInitialize, for each session: it is not reference-counted, and another client may have undone
+// it since. We never undo it, for the same reason. Throws Error.
 void initialize_profiler(const Api& api);
 
 // CUPTI's name of the chip of a device, "GH100". Throws Error.
