@@ -2,6 +2,7 @@
 
 #include "counters/kernel_counters.h"
 #include "counters/pm_sampler.h"
+#include "counters/preflight.h"
 #include "counters/region_counters.h"
 
 namespace cuptiprof {
@@ -23,6 +24,7 @@ CounterStrategy::CounterStrategy(std::shared_ptr<const Api> api, CounterOptions 
 
 std::unique_ptr<CounterStrategy> make_strategy(std::shared_ptr<const Api> api, CounterOptions options) {
   initialize_profiler(*api);
+  preflight(*api, options);
   switch (options.strategy) {
     case Strategy::kReplay:
     case Strategy::kIterate:

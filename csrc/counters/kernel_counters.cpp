@@ -42,7 +42,7 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
   PerContext* place = nullptr;
   for (PerContext& c : x_contexts) {
     if (c.context == context && c.uid == uid) {
-      if (c.refused) return nullptr;
+      if (c.refused && !c.retry.is_due(c.refused)) return nullptr;
       if (c.batch || c.replay) return &c;
       place = &c;  // its profiler broke down
       break;
@@ -60,11 +60,13 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
   if (c.context != context || c.uid != uid) c = {};
   c.context = context;
   c.uid = uid;
+  c.refused = 0;
   CUptiResult rc = CUPTI_SUCCESS;
   auto profiler = RangeProfiler::enable(*x_api, context, &rc);
   if (!profiler) {
     x_events.fail(rc, "cuptiRangeProfilerEnable", 0);
     c.refused = static_cast<int>(rc);
+    c.retry.wait();
   } else if (x_direct) {
     try {
       c.batch = std::make_unique<RangeBatch>(std::move(profiler), RangeMode::kAutoRange, x_options.batch);

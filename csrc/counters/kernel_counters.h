@@ -13,6 +13,7 @@
 #include "counters/counter_strategy.h"
 #include "counters/range_batch.h"
 #include "counters/range_profiler.h"
+#include "counters/retry.h"
 #include "counters/turn.h"
 
 namespace cuptiprof {
@@ -57,6 +58,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
     uint32_t breakdowns = 0;
     CounterRow row;   // of the running launch
     int refused = 0;  // CUPTI's code when it refused this context
+    Retry retry;      // when it was busy
   };
   using KernelKey = std::array<uint64_t, 3>;
   struct KeyHash {

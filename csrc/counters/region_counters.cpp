@@ -33,20 +33,29 @@ bool RegionCounters::is_repeated() const noexcept {
 }
 
 RegionCounters::PerContext* RegionCounters::context_of(CUcontext context) noexcept try {
-  for (PerContext& c : x_contexts)
-    if (c.context == context) return c.batch ? &c : nullptr;
-  if (x_contexts.size() == kMaxContexts) {
-    x_events.fail(CUPTI_ERROR_MAX_LIMIT_REACHED, "cuptiRangeProfilerEnable", 0);
-    return nullptr;
+  PerContext* c = nullptr;
+  for (PerContext& known : x_contexts)
+    if (known.context == context) c = &known;
+  if (c && (c->batch || !c->retry.is_due(c->refused))) return c->batch ? c : nullptr;
+  if (!c) {
+    if (x_contexts.size() == kMaxContexts) {
+      x_events.fail(CUPTI_ERROR_MAX_LIMIT_REACHED, "cuptiRangeProfilerEnable", 0);
+      return nullptr;
+    }
+    x_contexts.push_back({context, x_contexts_seen++, nullptr, std::make_unique<ContextIdle>(*x_api)});
+    c = &x_contexts.back();
   }
   CUptiResult rc = CUPTI_SUCCESS;
   auto profiler = RangeProfiler::enable(*x_api, context, &rc);
-  if (!profiler) x_events.fail(rc, "cuptiRangeProfilerEnable", 0);
-  auto batch = profiler ? std::make_unique<RangeBatch>(std::move(profiler), RangeMode::kUserRange,
-                                                       is_repeated() ? kRepeatedRanges : x_options.batch)
-                        : nullptr;
-  x_contexts.push_back({context, x_contexts_seen++, std::move(batch), std::make_unique<ContextIdle>(*x_api)});
-  return x_contexts.back().batch ? &x_contexts.back() : nullptr;
+  c->refused = static_cast<int>(rc);
+  if (profiler) {
+    c->batch = std::make_unique<RangeBatch>(std::move(profiler), RangeMode::kUserRange,
+                                            is_repeated() ? kRepeatedRanges : x_options.batch);
+    return c;
+  }
+  x_events.fail(rc, "cuptiRangeProfilerEnable", 0);
+  c->retry.wait();
+  return nullptr;
 } catch (...) {
   return nullptr;
 }

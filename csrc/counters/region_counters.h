@@ -9,6 +9,7 @@
 #include "counters/context_idle.h"
 #include "counters/counter_strategy.h"
 #include "counters/range_batch.h"
+#include "counters/retry.h"
 #include "counters/turn.h"
 
 namespace cuptiprof {
@@ -41,6 +42,8 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
     uint32_t index;                     // of all contexts there were
     std::unique_ptr<RangeBatch> batch;  // null: CUPTI refused
     std::unique_ptr<ContextIdle> idle;
+    int refused = 0;  // CUPTI's code
+    Retry retry;      // when it was busy
   };
   PerContext* context_of(CUcontext context) noexcept;
   bool open(CUcontext context, CounterRow row) noexcept;

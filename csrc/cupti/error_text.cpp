@@ -46,7 +46,7 @@ constexpr Entry kEntries[] = {
     {CP_CODE(CUPTI_ERROR_INVALID_MODULE), "", ""},
     {CP_CODE(CUPTI_ERROR_INVALID_METRIC_VALUE), "", ""},
     {CP_CODE(CUPTI_ERROR_HARDWARE_BUSY), "the hardware counters are in use by another tool",
-     "stop DCGM profiling (`dcgmi profpause`) or the other profiler"},
+     "stop DCGM profiling (`dcgmi profile --pause`, and --resume after) or the other profiler (ncu, nsys)"},
     {CP_CODE(CUPTI_ERROR_NOT_SUPPORTED), "this system or configuration is not supported",
      "run `cuptiprof doctor`; WSL, vGPU and MIG support less"},
     {CP_CODE(CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED), "", ""},
@@ -91,6 +91,11 @@ const Entry* find(int code) {
   for (const Entry& e : kEntries)
     if (e.code == code) return &e;
   return nullptr;
+}
+
+bool is_of_counters(const std::string& call) {
+  return call.rfind("cuptiRangeProfiler", 0) == 0 || call.rfind("cuptiPmSampling", 0) == 0 ||
+         call.rfind("cuptiProfiler", 0) == 0;
 }
 
 }  // namespace
@@ -139,6 +144,12 @@ void check(const Api& api, CUptiResult rc, const char* call, const std::string& 
   }
   if (rc == CUPTI_ERROR_UNKNOWN && api.driver_version == 0 && !api.simulated)
     hint = "there is no NVIDIA driver here; without a GPU use device=\"sim\"";
+  else if (rc == CUPTI_ERROR_UNKNOWN && is_of_counters(call))
+    hint =
+        "another profiler or DCGM may hold the counters (`dcgmi profile --pause`), or the driver allows them "
+        "to "
+        "administrators only (NVreg_RestrictProfilingToAdminUsers=0, or docker run --cap-add=SYS_ADMIN); "
+        "`cuptiprof doctor` says what it finds";
   throw Error::from_call(message, hint, rc, result_name(rc), call);
 }
 
