@@ -56,8 +56,8 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerInitialize(CUpti_Profiler_Initializ
   return CUPTI_SUCCESS;
 }
 
-// Not reference-counted: the first call takes the profiler from every client (pytorch 188849). NVIDIA's crashes
-// when it is called twice; an error is as clear a sign of the mistake.
+// Not reference-counted: the first call takes the profiler from every client (pytorch 188849). NVIDIA's
+// crashes when it is called twice; an error is as clear a sign of the mistake.
 SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerDeInitialize(CUpti_Profiler_DeInitialize_Params* p) {
   SIM_PARAMS("cuptiProfilerDeInitialize", p, CUpti_Profiler_DeInitialize_Params_STRUCT_SIZE);
   if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
