@@ -83,6 +83,8 @@ def assemble(
     losses["budget_evicted"] += steps.lost if steps is not None else 0
     if counters is not None:
         losses |= counters.add_to(session, tables, metadata, warned)
+        if counters.plan.strategy == "sample":
+            warned += _unrecorded(tables, losses, metadata["counters"]["notes"])
     metadata["cuda_was_up"] = session.cuda_was_up
     if session.cuda_was_up and (metadata.get("arguments") or {}).get("latency_timestamps"):
         _note(metadata, _LATE_LATENCY)
@@ -103,6 +105,17 @@ def assemble(
         result = result.with_kernels(mask)
         result.losses._values["filter_rejected"] += int((~mask).sum())
     return result, [*warned, *_empty_selection(result, kernel_filter, store)]
+
+
+def _unrecorded(tables: dict[str, Table], losses: dict[str, int], notes: list[str]) -> list[Warning]:
+    from cuptiprof.counters.live import CounterWarning
+    from cuptiprof.counters.sampled import unrecorded
+
+    text = unrecorded(len(tables["kernels"]), losses)
+    if not text:
+        return []
+    notes.append(text)
+    return [CounterWarning(text)]
 
 
 def _note(metadata: dict[str, Any], text: str) -> None:

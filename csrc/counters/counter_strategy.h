@@ -51,6 +51,7 @@ struct CounterOptions {
   X(differing, "passes of repeated work that had other regions than the first")                       \
   X(crossing, "regions of one thread that overlapped without being nested")                           \
   X(overwritten, "samples that the GPU overwrote before they were read")                              \
+  X(unread, "times that reading what a stopped device still held took too long")                      \
   X(overflows, "times the hardware buffer of samples overflowed")                                     \
   X(unfinished, "ranges that were open when the session stopped, or whose passes did not all run")
 

@@ -59,6 +59,7 @@ void PmSampler::open(Device& d) {
     set.structSize = offsetof(CUpti_PmSampling_SetConfig_Params, hwBufferAppendMode);
     rc = a.cuptiPmSamplingSetConfig(&set);
   }
+  d.ring = x_options.keep_latest && set.structSize == CUpti_PmSampling_SetConfig_Params_STRUCT_SIZE;
   check(a, rc, "cuptiPmSamplingSetConfig", "device " + std::to_string(d.ordinal));
 
   CUpti_PmSampling_GetCounterDataSize_Params size{};
@@ -219,8 +220,13 @@ void PmSampler::run() {
 void PmSampler::drain(Device& d) noexcept {
   // While it samples more may always come; after a stop it ends with the last record.
   const auto deadline = std::chrono::steady_clock::now() + kLastDrain;
-  for (uint32_t fills = 0; decode(d); ++fills)
-    if (d.started ? fills == kFillsAtATime : std::chrono::steady_clock::now() >= deadline) break;
+  for (uint32_t fills = 0; decode(d); ++fills) {
+    if (d.started && fills == kFillsAtATime) return;
+    if (!d.started && std::chrono::steady_clock::now() >= deadline) {
+      x_events.unread.fetch_add(1);
+      return;
+    }
+  }
 }
 
 void PmSampler::restart(Device& d) noexcept {
@@ -255,8 +261,7 @@ bool PmSampler::decode(Device& d) noexcept {
   const bool known = x_api->cuptiPmSamplingGetCounterDataInfo(&info) == CUPTI_SUCCESS;
   // Where the buffer is not a ring the GPU stopped writing; and a ring that overflowed may give nothing for
   // good.
-  if (overflowed && d.started && (!x_options.keep_latest || !known || info.numCompletedSamples == 0))
-    restart(d);
+  if (overflowed && d.started && (!d.ring || !known || info.numCompletedSamples == 0)) restart(d);
   if (!known || info.numCompletedSamples == 0) return false;
   for (size_t i = 0; i < info.numCompletedSamples; ++i) add_sample(d, i);
   if (clear_image(d) != CUPTI_SUCCESS) return false;

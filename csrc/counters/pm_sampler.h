@@ -44,6 +44,7 @@ class PmSampler final : public CounterStrategy, public LaunchObserver {
     bool started = false;
     bool drop_first = true;  // the first sample after a start also covers what was before it
     bool given_up = false;   // CUPTI refused it
+    bool ring = false;       // its buffer keeps the latest samples, not the oldest
     uint32_t failures = 0;
     int64_t last_end = 0;      // of the sample before; 0: none
     int64_t to_run_clock = 0;  // run clock - the samples' clock

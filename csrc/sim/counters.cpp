@@ -6,12 +6,12 @@
 
 namespace sim {
 
-std::atomic<uint32_t> g_counting{0}, g_configured_samplers{0}, g_range_profilers{0};
+std::atomic<uint32_t> g_counting{0}, g_configured_samplers{0}, g_started_samplers{0}, g_range_profilers{0};
 
 void drop_profilers() {
   range_sessions().clear();
   samplers().clear();
-  g_configured_samplers = g_range_profilers = 0;
+  g_configured_samplers = g_started_samplers = g_range_profilers = 0;
 }
 
 std::optional<CountedRun> run_counted(const Work& work, Stream& stream, uint64_t duration) {

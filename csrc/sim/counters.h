@@ -8,7 +8,7 @@
 namespace sim {
 
 // Started range profilers and samplers; samplers that could be started, whose counters run already.
-extern std::atomic<uint32_t> g_counting, g_configured_samplers;
+extern std::atomic<uint32_t> g_counting, g_configured_samplers, g_started_samplers;
 inline bool counters_started() { return g_counting.load(std::memory_order_relaxed) != 0; }
 // The only question an ordinary launch asks.
 inline bool counting() {

@@ -138,8 +138,11 @@ enum cuptisim_fault {
   CUPTISIM_FAULT_DROP_RANGES = 12,     // a: every a-th range is lost
   CUPTISIM_FAULT_RANGE_LIMIT = 50,     // a: the range profiler takes at most a ranges a pass
   CUPTISIM_FAULT_SAMPLER_STUCK =
-      51,                    // a: every a-th look finds a sampler that gives nothing until it is restarted
-  CUPTISIM_FAULT_END = 128,  // numbers from here on are refused
+      51,  // a: every a-th look finds a sampler that gives nothing until it is restarted
+  CUPTISIM_FAULT_RANGE_TIME = 110,       // a: automatic ranges last a ns longer than their kernels
+  CUPTISIM_FAULT_SAMPLER_ENDLESS = 111,  // a: 1: decoding after a stop never comes to the end of the records
+  CUPTISIM_FAULT_SAMPLED_UNRECORDED = 112,  // a: 1: kernels that run while samples are taken have no record
+  CUPTISIM_FAULT_END = 128,                 // numbers from here on are refused
 };
 int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);
 void cuptisim_clear_faults(void);

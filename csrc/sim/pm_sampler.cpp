@@ -55,7 +55,8 @@ CUptiResult Sampler::configure(const CUpti_PmSampling_SetConfig_Params& p) {
   x_interval = std::max<uint64_t>(x_interval, 1);
   x_capacity = p.hardwareBufferSize / kSampleBytes;
   x_keep_latest = p.hwBufferAppendMode == CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST;
-  x_stuck = false;
+  x_stuck = x_was_full = false;
+  x_tail = 0;
   x_buffer.clear(), x_kernels.clear(), x_unsampled.clear();
   x_before.assign(x_config.entries.size(), 0.0);
   x_overflow = false;
@@ -67,7 +68,8 @@ CUptiResult Sampler::configure(const CUpti_PmSampling_SetConfig_Params& p) {
 CUptiResult Sampler::start() {
   const std::lock_guard lock(x_mutex);
   if (!x_configured || x_started) return CUPTI_ERROR_INVALID_OPERATION;
-  x_stuck = false;
+  x_stuck = x_overflow = x_was_full = false;
+  x_tail = 0;
   x_first = x_next = Machine::get().now();
   fold_unsampled(x_next);
   for (Kernel& k : x_unsampled) {  // still running, or not begun
@@ -79,6 +81,7 @@ CUptiResult Sampler::start() {
   }
   x_unsampled.clear();
   x_started = true;
+  g_started_samplers.fetch_add(1);
   g_counting.fetch_add(1);
   return CUPTI_SUCCESS;
 }
@@ -87,14 +90,16 @@ CUptiResult Sampler::stop() {
   const std::lock_guard lock(x_mutex);
   if (!x_started) return CUPTI_ERROR_INVALID_OPERATION;
   sample_until(Machine::get().now());
+  x_tail = 2;
   x_started = false;
+  g_started_samplers.fetch_sub(1);
   g_counting.fetch_sub(1);
   return CUPTI_SUCCESS;
 }
 
 void Sampler::shut_down() {
   const std::lock_guard lock(x_mutex);
-  if (x_started) g_counting.fetch_sub(1);
+  if (x_started) g_counting.fetch_sub(1), g_started_samplers.fetch_sub(1);
   if (x_configured) g_configured_samplers.fetch_sub(1);
   x_configured = x_started = false;
 }
@@ -172,7 +177,8 @@ CUptiResult Sampler::decode(CUpti_PmSampling_DecodeData_Params& p) {
   if (!data.valid() || !data.sampling()) return CUPTI_ERROR_INVALID_PARAMETER;
   if (x_started) sample_until(Machine::get().now());
   p.decodeStopReason = CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS;
-  if (x_stuck || (x_started && strikes(CUPTISIM_FAULT_SAMPLER_STUCK))) {
+  if (x_stuck || x_overflow || (x_started && strikes(CUPTISIM_FAULT_SAMPLER_STUCK))) {
+    p.overflow = std::exchange(x_overflow, false);
     x_stuck = true;
     Machine::get().truth.samples_lost.fetch_add(x_buffer.size());
     x_buffer.clear();
@@ -181,11 +187,17 @@ CUptiResult Sampler::decode(CUpti_PmSampling_DecodeData_Params& p) {
   forget_kernels();
   std::sort(x_kernels.begin(), x_kernels.end(),
             [](const Kernel& a, const Kernel& b) { return a.start < b.start; });
+  if (std::exchange(x_was_full, false) && !x_buffer.empty() &&
+      CounterData::add_row(p.pCounterDataImage, p.counterDataImageSize, "", 0, 0)) {
+    x_buffer.pop_front();
+    Machine::get().truth.samples_lost.fetch_add(1);
+  }
   while (!x_buffer.empty()) {
     const uint64_t start = x_buffer.front(), end = start + x_interval;
     const size_t row = data.rows();
     if (!CounterData::add_row(p.pCounterDataImage, p.counterDataImageSize, "", start, end)) {
       p.decodeStopReason = CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
+      x_was_full = true;
       break;
     }
     const auto values = values_of(start, end);
@@ -197,10 +209,14 @@ CUptiResult Sampler::decode(CUpti_PmSampling_DecodeData_Params& p) {
     // Kernels that ended before the next sample are done with: each sample looks at few.
     while (!x_kernels.empty() && x_kernels.front().end <= end) x_kernels.pop_front();
   }
-  p.overflow = x_overflow;
-  const CUptiResult result = x_overflow ? CUPTI_ERROR_OUT_OF_MEMORY : CUPTI_SUCCESS;
-  x_overflow = false;
-  return result;
+  while (x_tail != 0 && x_buffer.empty() &&
+         CounterData::add_row(p.pCounterDataImage, p.counterDataImageSize, "", x_next, x_next))
+    --x_tail;
+  if (x_tail != 0 || (!x_started && fault(CUPTISIM_FAULT_SAMPLER_ENDLESS))) {
+    p.decodeStopReason = CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
+    if (x_tail == 0) CounterData::add_row(p.pCounterDataImage, p.counterDataImageSize, "", 0, 0);
+  }
+  return CUPTI_SUCCESS;
 }
 
 void count_in_samples(const Work& work) {

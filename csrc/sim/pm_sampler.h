@@ -51,6 +51,8 @@ class Sampler {
 
   uint64_t x_next = 0;            // start of the sample being taken
   std::deque<uint64_t> x_buffer;  // starts of the samples taken and not decoded
+  uint32_t x_tail = 0;            // records after them that begin and end at x_next
+  bool x_was_full = false;  // the last decode found no room: the next one begins with a slot without times
   bool x_overflow = false;
   bool x_stuck = false;          // after an overflow nothing comes before the next start
   std::deque<Kernel> x_kernels;  // that some sample not yet decoded may overlap

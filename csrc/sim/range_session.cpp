@@ -248,7 +248,8 @@ std::optional<CountedRun> RangeSession::run_kernel(const Work& work, Stream& str
     m.wait_until(m.now() + kHangNs);
     return CountedRun{{0, 0}, CUDA_ERROR_LAUNCH_TIMEOUT};
   }
-  const KernelCounters counters(work.op, static_cast<double>(duration), x_chip);
+  const auto longer = fault(CUPTISIM_FAULT_RANGE_TIME);
+  const KernelCounters counters(work.op, static_cast<double>(duration + (longer ? longer->a : 0)), x_chip);
   const Placed at = execute(work, stream, duration, kept_bytes(counters));
   std::vector<double> values;
   for (const auto& e : x_config.entries) values.push_back(in_pass(e) ? counters.value(e.id) : 0);

@@ -3,6 +3,7 @@
 
 #include "activity.h"
 #include "buffers.h"
+#include "counters.h"
 #include "faults.h"
 #include "names.h"
 #include "records.h"
@@ -11,6 +12,7 @@ namespace sim {
 namespace {
 
 void kernel_record(const Work& w) {
+  if (g_started_samplers.load() != 0 && fault(CUPTISIM_FAULT_SAMPLED_UNRECORDED)) return;
   const cuptisim_op& op = w.op;
   Machine& m = Machine::get();
   const Chip& chip = m.chip();

@@ -137,6 +137,8 @@ class LiveCounters:
             text = "no kernel was selected for counters: none matched the filter, or none was launched"
         elif measured == 0 and self.plan.strategy == "range":
             text = "no region was measured: none matched regions=, or none was entered after a kernel or allocation"
+        elif measured == 0 and total["overflows"]:
+            text = "no sample came: the hardware buffer overflowed each time; take a longer interval or fewer metrics"
         elif measured == 0 and self.plan.strategy == "sample":
             text = "no sample came: the run was shorter than a few sampling intervals"
         else:

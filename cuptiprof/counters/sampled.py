@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,17 @@ from cuptiprof.tables import Array, Table
 Float64 = npt.NDArray[np.float64]
 MIN_SAMPLES = 2
 """An interval that holds fewer whole samples has no value."""
+
+
+def unrecorded(kernels: int, losses: Mapping[str, int]) -> str:
+    """What is to be said where kernels were launched while samples were taken, and not one has a record; "": nothing."""
+    missing = losses["unreconciled_launches"]
+    if kernels or not missing or losses["filter_rejected"]:
+        return ""
+    return (
+        f"none of the {missing} kernels that were launched has a record: some releases of libcupti give none while samples "
+        "are taken (reported for 12.8). Samples are whole; kernels and regions have no values of them"
+    )
 
 
 class Timeline:

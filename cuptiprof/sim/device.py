@@ -77,6 +77,9 @@ class Fault(enum.IntEnum):
     DROP_RANGES = 12
     RANGE_LIMIT = 50
     SAMPLER_STUCK = 51
+    RANGE_TIME = 110
+    SAMPLER_ENDLESS = 111
+    SAMPLED_UNRECORDED = 112
 
 
 class _OpStruct(ctypes.Structure):

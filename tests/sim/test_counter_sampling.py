@@ -98,17 +98,27 @@ def test_decoding_goes_on_where_it_stopped(sim: SimDevice) -> None:
     sampler.clear()
     sim.advance(t0 + 750_000)
     assert (sampler.decode().reason, sampler.count()) == (END, 3)
-    assert [sampler.times(i)[0] for i in range(3)] == [t0 + k * 100_000 for k in (4, 5, 6)]
-    assert [sampler.values(i)[0] for i in range(3)] == [pytest.approx(per_sample)] * 3
+    # After a full image comes a slot that was begun and not filled: its sample is lost.
+    assert [sampler.times(i) for i in range(3)] == [
+        (0, 0),
+        *((t0 + k * 100_000, t0 + (k + 1) * 100_000) for k in (5, 6)),
+    ]
+    assert [sampler.values(i)[0] for i in (1, 2)] == [pytest.approx(per_sample)] * 2
     sampler.clear()
     sim.advance(t0 + 1_000_000)
     sampler.do("Stop")  # what was taken stays
-    assert (sampler.decode().reason, sampler.count()) == (END, 3)
+    assert (sampler.decode().reason, sampler.count()) == (FULL, 4)
+    assert [sampler.times(i)[0] for i in range(3)] == [t0 + k * 100_000 for k in (7, 8, 9)]
+    tail = [sampler.times(3)]
+    sampler.clear()
+    assert (sampler.decode().reason, sampler.count()) == (END, 1)
+    tail.append(sampler.times(0))
+    assert tail == [(t0 + 1_000_000, t0 + 1_000_000)] * 2  # a stop leaves records of no length
     assert sim.truth()["samples_produced"] == 10
-    assert sim.truth()["samples_lost"] == 0
+    assert sim.truth()["samples_lost"] == 1
 
 
-def test_a_full_buffer_keeps_the_oldest_and_says_so(sim: SimDevice) -> None:
+def test_after_an_overflow_nothing_comes_until_a_new_start(sim: SimDevice) -> None:
     sampler = Sampler(CounterApi(), METRICS, capacity=5)
     sampler.do("Start")
     t0 = sim.now()
@@ -116,11 +126,16 @@ def test_a_full_buffer_keeps_the_oldest_and_says_so(sim: SimDevice) -> None:
     with refused(OUT_OF_MEMORY) as caught:
         sampler.decode()
     assert caught[0].params.overflow == 1
-    assert [sampler.times(i)[0] for i in range(sampler.count())] == [t0 + k * 100_000 for k in range(5)]
-    assert (sim.truth()["samples_produced"], sim.truth()["samples_lost"]) == (12, 7)
-    sim.advance(t0 + 1_400_000)  # there is room again
+    assert (sampler.count(), sim.truth()["samples_produced"], sim.truth()["samples_lost"]) == (0, 12, 12)
+    sim.advance(t0 + 1_400_000)
+    with refused(OUT_OF_MEMORY) as caught:
+        sampler.decode()
+    assert caught[0].params.overflow == 0 and sampler.count() == 0
+    sampler.do("Stop")
+    sampler.do("Start")
+    sim.advance(t0 + 1_600_000)
     assert sampler.decode().overflow == 0
-    assert [sampler.times(i)[0] for i in (5, 6)] == [t0 + 1_200_000, t0 + 1_300_000]
+    assert [sampler.times(i)[0] for i in range(sampler.count())] == [t0 + 1_400_000, t0 + 1_500_000]
     sampler.do("Stop")
 
 
@@ -216,5 +231,6 @@ def test_the_real_clock_samples_too(sim: SimDevice) -> None:
     sampler.do("Stop")
     sampler.decode()
     op = sim.ops(1, Op.KERNEL, name="k", duration_ns=5_000_000, grid=(1, 1, 1), block=(128, 1, 1))
-    total = sum(sampler.values(i)[0] for i in range(sampler.count()))
+    whole = [i for i in range(sampler.count()) if sampler.times(i)[1] > sampler.times(i)[0]]
+    total = sum(sampler.values(i)[0] for i in whole)
     assert total == pytest.approx(2 * sim.true_metric(METRICS[0], op)[0], rel=1e-9)
