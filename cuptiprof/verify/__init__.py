@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cuptiprof.verify.machine import CudaMachine, Machine
-from cuptiprof.verify.probe import Counted, Expected, Facts, Launch, Probe, Traced
+from cuptiprof.verify.probe import Counted, Expected, Facts, Launch, Measured, Probe, Traced
 from cuptiprof.verify.run import FAILED, RIGHT, SKIPPED, WRONG, Check, all_probes, choose, run_probes
 from cuptiprof.verify.table import list_report, make_report
 
@@ -19,6 +19,7 @@ __all__ = [
     "Facts",
     "Launch",
     "Machine",
+    "Measured",
     "Probe",
     "Traced",
     "all_probes",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cuptiprof import _core
 from cuptiprof.errors import DeviceError
 from cuptiprof.occupancy import chip_limits
 from cuptiprof.verify.probe import Buffer, Facts, Launch
+
+if TYPE_CHECKING:
+    from cuptiprof.devices import Device
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 8
 """``memcpys.copy_kind`` (CUpti_ActivityMemcpyKind)."""
@@ -23,7 +26,10 @@ class Machine(Protocol):
 
     facts: Facts
     library: _core.CuptiLibrary
-    device: str  # for ``profile(device=...)``
+
+    @property
+    def device(self) -> str | Device:
+        """For ``profile(device=...)``."""
 
     def registers(self, kernel: str) -> tuple[int, int]:
         """(registers a thread, static shared memory in bytes) of a kernel."""

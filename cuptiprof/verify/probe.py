@@ -99,6 +99,7 @@ class Expected:
         tolerance: allowed relative deviation; margin: allowed absolute one; the larger counts. Both 0: exact.
         launch: which launch of the probe; minus: the number is the difference to that launch's.
         hardware_only: means nothing on the simulated device.
+        or_more: the number may be larger by any amount.
     """
 
     metric: str
@@ -109,6 +110,7 @@ class Expected:
     launch: int = 0
     minus: int | None = None
     hardware_only: bool = False
+    or_more: bool = False
 
     @property
     def key(self) -> str:
@@ -141,6 +143,14 @@ class Traced:
     expected: tuple[Expected, ...]
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A probe that opens its own sessions: they give the numbers, and in words what CUPTI refused."""
+
+    measure: Callable[[Machine], tuple[Values, str]]
+    expected: tuple[Expected, ...]
+
+
 class NotHereError(Exception):
     """A probe cannot run on this machine; the text says why. Not a failure."""
 
@@ -152,4 +162,4 @@ class Probe:
     name: str
     subject: str
     what: str
-    plan: Callable[[Machine], Counted | Traced]
+    plan: Callable[[Machine], Counted | Traced | Measured]

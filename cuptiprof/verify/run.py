@@ -14,9 +14,9 @@ from cuptiprof import _core
 from cuptiprof.counters.live import CounterWarning
 from cuptiprof.errors import CuptiprofError, MetricError
 from cuptiprof.session import profile
-from cuptiprof.verify import activity, arithmetic, control_flow, memory, occupancy
+from cuptiprof.verify import activity, arithmetic, control_flow, memory, occupancy, times
 from cuptiprof.verify.machine import Machine
-from cuptiprof.verify.probe import Counted, Expected, NotHereError, Probe, Traced, Values
+from cuptiprof.verify.probe import Counted, Expected, Measured, NotHereError, Probe, Traced, Values
 
 RIGHT, WRONG, SKIPPED, FAILED = "right", "wrong", "skipped", "failed"
 """Verdicts. Skipped: it means nothing here, or this GPU has no such metric. Failed: it could not be measured."""
@@ -29,7 +29,7 @@ _NOTHING_LOST = Expected("records lost", 0, "every record of so little work arri
 
 @dataclass(frozen=True)
 class Check:
-    """One number of one probe. `expected` and `measured` are NaN where there is none; `reason` says why."""
+    """One number of one probe. `expected` and `measured` are NaN where there is none; `reason` says why. `or_more`: more is right too."""
 
     probe: str
     subject: str
@@ -40,11 +40,12 @@ class Check:
     verdict: str
     why: str
     reason: str = ""
+    or_more: bool = False
 
 
 def all_probes() -> dict[str, Probe]:
     """Every probe by name, in the order in which they run."""
-    parts = (activity, arithmetic, control_flow, memory, occupancy)
+    parts = (activity, times, arithmetic, control_flow, memory, occupancy)
     return {p.name: p for part in parts for p in part.probes()}
 
 
@@ -76,6 +77,9 @@ def run_probes(machine: Machine, probes: Iterable[Probe], progress: Callable[[st
             plan = probe.plan(machine)
             if isinstance(plan, Counted):
                 values, missing, reason = _count(machine, plan)
+                expected = plan.expected
+            elif isinstance(plan, Measured):
+                (values, reason), missing = plan.measure(machine), {}
                 expected = plan.expected
             else:
                 values, missing, reason = _trace(machine, plan), {}, ""
@@ -173,8 +177,19 @@ def _check(
             probe.name, probe.subject, expected.key, value, measured, 0, FAILED, expected.why, reason or "not measured"
         )
     allowed = expected.allowed(value)
-    verdict = RIGHT if abs(measured - value) <= allowed else WRONG
-    return Check(probe.name, probe.subject, expected.key, value, measured, allowed, verdict, expected.why)
+    too_far = value - measured if expected.or_more else abs(measured - value)
+    verdict = RIGHT if too_far <= allowed else WRONG
+    return Check(
+        probe.name,
+        probe.subject,
+        expected.key,
+        value,
+        measured,
+        allowed,
+        verdict,
+        expected.why,
+        or_more=expected.or_more,
+    )
 
 
 def _none(probe: Probe, key: str, verdict: str, reason: str, why: str = "") -> Check:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuptiprof import _core
-from cuptiprof.devices import open_device
+from cuptiprof.devices import Device, SimulatedDevice, open_device
 from cuptiprof.occupancy import chip_limits
 from cuptiprof.sim.device import Flag, Op, SimDevice
 from cuptiprof.verify.machine import L2_BYTES, MAJOR, MINOR, SM_COUNT
@@ -25,16 +25,16 @@ class SimMachine:
     """The stand-in.
 
     Args:
-        device: "sim" or "sim:CHIP".
+        device: "sim" or "sim:CHIP", or such a device.
         distort: raw counter -> factor; what the device counts of it is that much off. For tests of ``verify`` itself.
 
     Raises:
         DeviceError: no such chip.
     """
 
-    def __init__(self, device: str = "sim", *, distort: Mapping[str, float] | None = None) -> None:
+    def __init__(self, device: str | SimulatedDevice = "sim", *, distort: Mapping[str, float] | None = None) -> None:
         opened = open_device(device)
-        self.device = device
+        self.device: str | Device = device
         self.library = opened.library
         self._sim = SimDevice()
         self._distort = dict(distort or {})

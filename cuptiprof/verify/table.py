@@ -37,6 +37,8 @@ def _number(value: float) -> str:
 def _tolerance(check: Check) -> str:
     if math.isnan(check.expected):
         return "-"
+    if check.or_more:
+        return "or more"
     if check.allowed <= 1e-9 * abs(check.expected):
         return "exact"
     if check.expected:

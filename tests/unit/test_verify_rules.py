@@ -142,7 +142,7 @@ def test_the_simulated_library_runs_no_kernels() -> None:
     library = open_device("sim").library
     with pytest.raises(CuptiprofError) as error:
         _core.ProbeDevice(library, 0)
-    expected = "cuDevicePrimaryCtxRetain" if _core.probe_images() else "nvcc"
+    expected = "cuModuleLoadData" if _core.probe_images() else "nvcc"
     assert isinstance(error.value, DeviceError) and expected in str(error.value)
     with pytest.raises(DeviceError, match=r"no GPU 7|nvcc"):
         _core.ProbeDevice(library, 7)
