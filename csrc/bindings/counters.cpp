@@ -4,7 +4,10 @@
 
 #include "bindings/bindings.h"
 #include "bindings/text.h"
+#include "collect/activity.h"
 #include "counters/counter_strategy.h"
+#include "counters/planned_chip.h"
+#include "counters/preflight.h"
 #include "counters/range_profiler.h"
 #include "filter/kernel_filter.h"
 #include "session.h"
@@ -42,6 +45,8 @@ CounterOptions make_options(const std::string& strategy, std::string chip, std::
   o.devices = std::move(devices);
   return o;
 }
+
+std::vector<CUcontext> contexts() { return Activity::instance().contexts(); }
 
 template <class T, class Get>
 py::array_t<T> column(const std::vector<CounterRow>& rows, Get get) {
@@ -149,6 +154,28 @@ void register_counters(py::module_& m) {
       },
       py::arg("library"), py::arg("device") = 0,
       "CUPTI's name of a device's chip, \"GH100\". Raises CuptiError.");
+  m.def(
+      "device_in_use",
+      [](std::shared_ptr<Api> api) {
+        py::gil_scoped_release nogil;
+        return device_in_use(*api, known_contexts(*api, &contexts));
+      },
+      py::arg("library"),
+      "The device of the calling thread's context, or of the first in which work was launched; else 0.");
+  m.def(
+      "counter_availability",
+      [](std::shared_ptr<Api> api, bool sampling) {
+        DeviceCounters counters;
+        {
+          py::gil_scoped_release nogil;
+          counters = device_counters(*api, known_contexts(*api, &contexts), sampling);
+        }
+        const auto* bytes = reinterpret_cast<const char*>(counters.image.data());
+        return py::make_tuple(py::bytes(bytes, counters.image.size()), counters.has_links);
+      },
+      py::arg("library"), py::arg("sampling") = false,
+      "(image, whether PCIe and NVLink are in it) of the device in use; an empty image: it is not to be "
+      "had.");
   py::list events;
 #define CP_EVENT(name, doc) events.append(py::make_tuple(#name, doc));
   CP_COUNTER_EVENTS(CP_EVENT)

@@ -52,6 +52,7 @@ struct CounterOptions {
   X(crossing, "regions of one thread that overlapped without being nested")                           \
   X(overwritten, "samples that the GPU overwrote before they were read")                              \
   X(unread, "times that reading what a stopped device still held took too long")                      \
+  X(other_chip, "launches and regions on a device of another chip than the metrics were planned for") \
   X(overflows, "times the hardware buffer of samples overflowed")                                     \
   X(unfinished, "ranges that were open when the session stopped, or whose passes did not all run")
 

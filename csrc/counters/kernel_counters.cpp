@@ -23,6 +23,7 @@ constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // for captu
 KernelCounters::KernelCounters(std::shared_ptr<const Api> api, CounterOptions options)
     : CounterStrategy(std::move(api), std::move(options)),
       x_host(x_api, x_options.chip, ProfilerType::kRange),
+      x_planned(*x_api, x_options.chip),
       x_direct(x_options.strategy == Strategy::kIterate || x_options.groups.front().passes == 1),
       x_selective(x_options.selector.filter && !x_options.selector.filter->selects_all()) {
   for (const PassGroup& g : x_options.groups) x_configs.emplace_back(g);
@@ -183,6 +184,10 @@ bool KernelCounters::is_valid(Outcome outcome) noexcept {
 bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
   const auto selected = x_selector.select(launch);
   if (!selected) return false;
+  if (!x_planned.is_of(selected->device)) {
+    count(x_events.other_chip);
+    return false;
+  }
   if (is_capturing(selected->params.stream)) {
     count(x_events.captured);
     return false;

@@ -11,6 +11,7 @@
 
 #include "counters/context_idle.h"
 #include "counters/counter_strategy.h"
+#include "counters/planned_chip.h"
 #include "counters/range_batch.h"
 #include "counters/range_profiler.h"
 #include "counters/retry.h"
@@ -81,6 +82,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   bool is_capturing(CUstream stream) const noexcept;
 
   const MetricHost x_host;
+  const PlannedChip x_planned;
   std::vector<RangeConfig> x_configs;
   const bool x_direct;     // no replay
   const bool x_selective;  // other launches come between: the profiler runs only around those selected

@@ -162,8 +162,12 @@ std::vector<PassGroup> Planner::split(const Names& sorted) {
     }
   }
   if (!impossible.empty())
-    throw Error(ErrorKind::kMetric, x_request.chip + " cannot collect " + listed(impossible),
-                "leave them out; `cuptiprof metrics NAME --passes` shows what can be collected");
+    throw Error(
+        ErrorKind::kMetric, x_request.chip + " cannot collect " + listed(impossible),
+        x_request.availability.empty()
+            ? "leave them out; `cuptiprof metrics NAME --passes` shows what can be collected"
+            : "leave them out: this device does not give them (a MIG instance or a virtual GPU has fewer "
+              "than its chip)");
   std::vector<std::pair<Names, ConfigImage>> open;
   for (Names& part : parts) {
     bool placed = false;

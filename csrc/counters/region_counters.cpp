@@ -23,7 +23,8 @@ uintptr_t this_thread() noexcept {
 
 RegionCounters::RegionCounters(std::shared_ptr<const Api> api, CounterOptions options)
     : CounterStrategy(std::move(api), std::move(options)),
-      x_host(x_api, x_options.chip, ProfilerType::kRange) {
+      x_host(x_api, x_options.chip, ProfilerType::kRange),
+      x_planned(*x_api, x_options.chip) {
   for (const PassGroup& g : x_options.groups) x_configs.emplace_back(g);
   x_contexts.reserve(kMaxContexts);
 }
@@ -62,6 +63,11 @@ RegionCounters::PerContext* RegionCounters::context_of(CUcontext context) noexce
 
 bool RegionCounters::open(CUcontext context, CounterRow row) noexcept {
   x_current = nullptr;
+  if (x_api->cuptiGetDeviceId) x_api->cuptiGetDeviceId(context, &row.device);
+  if (!x_planned.is_of(row.device)) {
+    count(x_events.other_chip);
+    return false;
+  }
   PerContext* c = context_of(context);
   if (!c) {
     count(x_events.failed);
@@ -76,7 +82,6 @@ bool RegionCounters::open(CUcontext context, CounterRow row) noexcept {
       return false;
     }
   }
-  if (x_api->cuptiGetDeviceId) x_api->cuptiGetDeviceId(context, &row.device);
   // Runs of the repeated work, and contexts within one, are numbered apart.
   row.sequence = (x_round * kMaxContexts + c->index % kMaxContexts) * x_options.batch;
   // A capture was open when it had become full.

@@ -8,6 +8,7 @@
 
 #include "counters/context_idle.h"
 #include "counters/counter_strategy.h"
+#include "counters/planned_chip.h"
 #include "counters/range_batch.h"
 #include "counters/retry.h"
 #include "counters/turn.h"
@@ -53,6 +54,7 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
   bool is_repeated() const noexcept;
 
   const MetricHost x_host;
+  const PlannedChip x_planned;
   std::vector<RangeConfig> x_configs;
   std::atomic<bool> x_on{true};
   std::atomic<bool> x_waiting{false};  // the owner's region has no context yet

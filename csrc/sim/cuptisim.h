@@ -142,7 +142,10 @@ enum cuptisim_fault {
   CUPTISIM_FAULT_RANGE_TIME = 110,       // a: automatic ranges last a ns longer than their kernels
   CUPTISIM_FAULT_SAMPLER_ENDLESS = 111,  // a: 1: decoding after a stop never comes to the end of the records
   CUPTISIM_FAULT_SAMPLED_UNRECORDED = 112,  // a: 1: kernels that run while samples are taken have no record
-  CUPTISIM_FAULT_END = 128,                 // numbers from here on are refused
+  CUPTISIM_FAULT_OTHER_CHIP = 100,          // name: product (A100) that device a is to the profiler
+  CUPTISIM_FAULT_UNAVAILABLE =
+      101,                   // name: base metric that this device does not give, though its chip has it (MIG)
+  CUPTISIM_FAULT_END = 128,  // numbers from here on are refused
 };
 int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);
 void cuptisim_clear_faults(void);

@@ -60,6 +60,15 @@ bool missing_metric(const std::string& base) {
   return false;
 }
 
+std::vector<std::string> names_of(int kind) {
+  std::vector<std::string> out;
+  if (!any_fault()) return out;
+  const std::lock_guard lock(g_mutex);
+  for (const auto& f : faults())
+    if (f->kind == kind) out.push_back(f->name);
+  return out;
+}
+
 CUptiResult failure(const char* function) {
   const auto is_one_of = [function](std::initializer_list<const char*> names) {
     for (const char* n : names)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "inside.h"
 
@@ -30,6 +31,8 @@ std::shared_ptr<const Fault> fault(int kind);
 std::shared_ptr<const Fault> strikes(int kind);
 // The chip shall lack this base metric.
 bool missing_metric(const std::string& base);
+// Names of all faults of this kind.
+std::vector<std::string> names_of(int kind);
 // The code a CUPTI function must return now, or CUPTI_SUCCESS.
 CUptiResult failure(const char* function);
 

@@ -9,7 +9,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "availability.h"
 #include "counter_image.h"
 #include "metric_eval.h"
 #include "profiler_params.h"
@@ -20,6 +22,7 @@ struct CUpti_Profiler_Host_Object {
   bool sampling;
   bool dead = false;  // after a metric was refused, as NVIDIA's
   bool configured = false;
+  std::optional<sim::Availability> availability;
   sim::CounterConfig config;
   std::vector<const char*> names;  // of the last list handed out
 };
@@ -46,6 +49,15 @@ bool counts_core(RawId id) {
                      r.unit == Unit::kLts || r.unit == Unit::kDram);
 }
 
+// An image that lacks the counters of whole devices leaves none of them.
+bool is_available(const CUpti_Profiler_Host_Object& object, const MetricRef& ref,
+                  const std::vector<RawId>& needed) {
+  if (!object.availability) return true;
+  const auto& lacking = object.availability->lacking;
+  if (std::find(lacking.begin(), lacking.end(), ref.metric->name) != lacking.end()) return false;
+  return object.availability->links || std::none_of(needed.begin(), needed.end(), counts_links);
+}
+
 }  // namespace
 }  // namespace sim
 
@@ -66,6 +78,11 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_
   object->sampling = sampling;
   object->config.chip = object->chip;
   object->config.sampling = sampling;
+  if (p->pCounterAvailabilityImage) {
+    object->availability = read_availability(p->pCounterAvailabilityImage);
+    if (!object->availability || object->availability->chip != p->pChipName)
+      return CUPTI_ERROR_INVALID_PARAMETER;
+  }
   p->pHostObject = object.get();
   const std::lock_guard lock(g_mutex);
   objects()[p->pHostObject] = std::move(object);
@@ -146,6 +163,10 @@ cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params* p
       return CUPTI_ERROR_INVALID_PARAMETER;
     }
     const auto needed = needed_raws(*ref);
+    if (!is_available(object, *ref, needed)) {
+      object.dead = true;
+      return CUPTI_ERROR_NOT_SUPPORTED;
+    }
     ids.insert(ids.end(), needed.begin(), needed.end());
   }
   if (!object.sampling && std::any_of(ids.begin(), ids.end(), counts_links) &&

@@ -3,9 +3,7 @@
 #include <cupti_profiler_target.h>
 #include <cupti_target.h>
 
-#include <algorithm>
-#include <cstring>
-
+#include "availability.h"
 #include "counter_units.h"
 #include "profiler_params.h"
 #include "profilers.h"
@@ -15,21 +13,10 @@ namespace {
 
 std::atomic<bool> g_initialized{false};
 
-// What a planner on another machine would need to know: here only which chip it is.
-struct Availability {
-  char magic[8];
-  char chip[8];
-};
-
-CUptiResult write_availability(size_t& size, uint8_t* image) {
-  Availability a{{'S', 'I', 'M', 'A', 'V', 'A', '0', '1'}, {}};
-  const char* chip = kCuptiChips[cupti_chip_of(Machine::get().chip())];
-  std::memcpy(a.chip, chip, std::min(sizeof a.chip - 1, std::strlen(chip)));
-  if (image && size < sizeof a) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
-  if (image) std::memcpy(image, &a, sizeof a);
-  size = sizeof a;
-  return CUPTI_SUCCESS;
-}
+// With a flag for counters of the whole device (cupti_profiler_target.h of 13.5; which release was the first
+// with it is not known).
+constexpr int kFirstWithLinks = 130100;
+constexpr size_t kAvailabilityWithLinks = CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE + 1;
 
 }  // namespace
 
@@ -41,6 +28,12 @@ Registry<const Context*, RangeSession>& range_sessions() {
 Registry<uint32_t, Sampler>& samplers() {
   static auto* all = new Registry<uint32_t, Sampler>;
   return *all;
+}
+
+const Chip& chip_of_device(uint32_t device) {
+  const auto f = fault(CUPTISIM_FAULT_OTHER_CHIP);
+  const Chip* other = f && f->a == device ? chip_named(f->name.c_str()) : nullptr;
+  return other ? *other : Machine::get().chip();
 }
 
 bool profiler_initialized() { return g_initialized; }
@@ -97,8 +90,17 @@ cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params
   SIM_PARAMS("cuptiProfilerGetCounterAvailability", p,
              CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE);
   if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
-  if (!Machine::get().find_context(p->ctx ? p->ctx : current_context())) return CUPTI_ERROR_INVALID_CONTEXT;
-  return write_availability(p->counterAvailabilityImageSize, p->pCounterAvailabilityImage);
+  const bool has_flag = Machine::get().version() >= kFirstWithLinks;
+  if (p->structSize >
+      (has_flag ? kAvailabilityWithLinks : CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE))
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  const Context* context = Machine::get().find_context(p->ctx ? p->ctx : current_context());
+  if (!context) return CUPTI_ERROR_INVALID_CONTEXT;
+  if (range_sessions().of(context)) return CUPTI_ERROR_INVALID_OPERATION;
+  const bool links = p->structSize == kAvailabilityWithLinks &&
+                     reinterpret_cast<const uint8_t*>(p)[kAvailabilityWithLinks - 1] != 0;
+  return write_availability(context->device, links, p->counterAvailabilityImageSize,
+                            p->pCounterAvailabilityImage);
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI
@@ -107,12 +109,14 @@ cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAvailability_Pa
              CUpti_PmSampling_GetCounterAvailability_Params_STRUCT_SIZE);
   if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
   if (p->deviceIndex >= Machine::get().devices()) return CUPTI_ERROR_INVALID_PARAMETER;
-  return write_availability(p->counterAvailabilityImageSize, p->pCounterAvailabilityImage);
+  return write_availability(static_cast<uint32_t>(p->deviceIndex),
+                            Machine::get().version() >= kFirstWithLinks, p->counterAvailabilityImageSize,
+                            p->pCounterAvailabilityImage);
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* p) {
   SIM_PARAMS("cuptiDeviceGetChipName", p, CUpti_Device_GetChipName_Params_STRUCT_SIZE);
   if (p->deviceIndex >= Machine::get().devices()) return CUPTI_ERROR_INVALID_PARAMETER;
-  p->pChipName = kCuptiChips[cupti_chip_of(Machine::get().chip())];
+  p->pChipName = kCuptiChips[cupti_chip_of(chip_of_device(static_cast<uint32_t>(p->deviceIndex)))];
   return CUPTI_SUCCESS;
 }

@@ -13,7 +13,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Ena
   if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
   Context* context = Machine::get().find_context(p->ctx);
   if (!context) return CUPTI_ERROR_INVALID_PARAMETER;
-  auto* session = range_sessions().add(context, *context, Machine::get().chip());
+  auto* session = range_sessions().add(context, *context, chip_of_device(context->device));
   if (!session) return CUPTI_ERROR_INVALID_OPERATION;
   g_range_profilers.fetch_add(1);
   p->pRangeProfilerObject = reinterpret_cast<CUpti_RangeProfiler_Object*>(session);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "availability.h"
 #include "captures.h"
 #include "faults.h"
 #include "metric_eval.h"
@@ -58,6 +59,9 @@ CUptiResult RangeSession::configure(const CUpti_RangeProfiler_SetConfig_Params& 
   const uint16_t target = p.targetNestingLevel ? p.targetNestingLevel : p.minNestingLevel;
   if (target < p.minNestingLevel || target >= p.minNestingLevel + p.numNestingLevels)
     return CUPTI_ERROR_INVALID_PARAMETER;
+  for (const RawId id : unavailable_raws(config.chip, false))
+    if (std::ranges::any_of(config.entries, [id](const auto& e) { return e.id == id; }))
+      return CUPTI_ERROR_NOT_SUPPORTED;
   // A later pass of application replay completes the rows of an earlier process.
   const bool resumed =
       p.replayMode == CUPTI_ApplicationReplay && (p.passIndex > 0 || target > p.minNestingLevel);

@@ -44,7 +44,7 @@ class LiveCounters:
                 f"strategy {request.strategy!r} does not look at kernels, so kernels= selects nothing",
                 hint="regions= for range; none for sample: every kernel gets what was sampled while it ran",
             )
-        chip = _core.chip_name(device.library, 0)
+        chip = _core.chip_name(device.library, _core.device_in_use(device.library))
         self.plan: CounterPlan = make_plan(request, device.library, chip, stepped=stepped)
         self.simulated = device.simulated
         self.counts: dict[str, Any] = {}  # up to the last result
@@ -110,6 +110,11 @@ class LiveCounters:
             notes.append("samples cover the whole device, work of other processes included")
         if not self.simulated:
             notes.append("CUPTI may hold the clocks at their base frequency while it measures")
+        if total["other_chip"]:
+            notes.append(
+                f"{total['other_chip']} launches or regions ran on another chip than {self.plan.chip}, for which the "
+                "metrics were planned, and were not counted"
+            )
         if total["communicating"]:
             notes.append(
                 f"{total['communicating']} kernels that wait for other GPUs were left out (communicating=True counts them)"

@@ -28,6 +28,10 @@ _SYSTEM_CLOCK_HZ = 1.2e9  # nominal: samples carry their real times
 _TIMED = ("per_second", "elapsed", "gpu__time")
 
 
+# Units of PCIe and NVLink, which are the device's: before CUDA 13.1 its list of counters lacks them.
+_LINKS = ("pcie", "nvl", "ctc")
+
+
 @dataclass(frozen=True)
 class CounterPlan:
     """How a request is carried out on one chip.
@@ -154,6 +158,8 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
     if not inputs:
         raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))
     strategy = request.strategy
+    if image := _availability(library, sampling, inputs):
+        planner = _core.MetricPlanner(library, chip, sampling, image, plan_cache_dir())
     groups = planner.plan(inputs)
     if strategy == "auto":
         strategy = "replay" if _passes(groups) == 1 or not stepped else "iterate"
@@ -169,6 +175,12 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
     elif (strategy == "sample" or (strategy == "range" and not request.repeatable)) and _passes(groups) > 1:
         raise _too_many_passes(strategy, groups, planner, inputs, metrics)
     return CounterPlan(request, chip, strategy, tuple(metrics), tuple(groups), dropped)
+
+
+def _availability(library: _core.CuptiLibrary, sampling: bool, inputs: Sequence[str]) -> bytes:
+    """The device's own list of counters, to plan with; empty: plan with all that the chip has."""
+    image, has_links = _core.counter_availability(library, sampling)
+    return image if has_links or not any(name.startswith(_LINKS) for name in inputs) else b""
 
 
 def _passes(groups: Sequence[_core.PassGroup]) -> int:

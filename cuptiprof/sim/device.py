@@ -80,6 +80,8 @@ class Fault(enum.IntEnum):
     RANGE_TIME = 110
     SAMPLER_ENDLESS = 111
     SAMPLED_UNRECORDED = 112
+    OTHER_CHIP = 100
+    UNAVAILABLE = 101
 
 
 class _OpStruct(ctypes.Structure):

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import cuptiprof
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof import _core
+from cuptiprof.devices import SimulatedDevice
+from cuptiprof.sim.device import Op, Setup, SimDevice, library_path
 
 ONE_PASS = ["ipc", "inst_executed"]
 ROTATED = [*ONE_PASS, "gld_efficiency", "l1tex__t_sector_hit_rate.pct"]  # two groups of one pass
@@ -29,6 +31,17 @@ def machine() -> Iterator[SimDevice]:
     yield device
     device.clear_faults()
     device.reset()
+
+
+class OfRelease(SimulatedDevice):
+    """The simulated device with the libcupti of a release, made anew."""
+
+    def __init__(self, version: int, **fields: Any) -> None:
+        SimDevice().reset(cupti_version=version, **fields)
+        super().__init__()
+        self.setup = Setup(cupti_version=version, **fields)
+        self.sim.reset(self.setup)
+        self.library = _core.load_cupti(str(library_path()), "test", True)
 
 
 def counted(result: cuptiprof.Result) -> dict[str, int]:
