@@ -11,7 +11,6 @@ import functools
 import importlib.machinery
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import ModuleType
@@ -28,19 +27,10 @@ Undo = list[Callable[[], None]]
 
 
 class Following:
-    """What is handed over is followed until this is closed, or gone (a session that was dropped, not stopped).
-
-    The newest one follows: two sessions never run at once.
-    """
-
-    _newest: weakref.ref[Following] | None = None
+    """What is handed over is followed until this is closed."""
 
     def __init__(self) -> None:
         self._undo: Undo = []
-        before = Following._newest() if Following._newest is not None else None
-        if before is not None:
-            before.close()
-        Following._newest = weakref.ref(self)
         _replace(threading.Thread, "start", _starting, self._undo)
         _replace(threading.Thread, "_bootstrap_inner", _started, self._undo)
         _replace(ThreadPoolExecutor, "submit", _submitting, self._undo)
@@ -60,9 +50,6 @@ class Following:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
         self.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -173,6 +174,14 @@ class profile:
         self._step_start = 0
         self._start_ns = 0
         self._clock_pairs: list[list[int]] = []
+
+    def __del__(self) -> None:
+        """Dropped, not stopped: what it put into the program goes; the native session stops itself."""
+        if not sys.is_finalizing() and hasattr(self, "_opened"):
+            try:
+                self._leave_device()
+            finally:
+                self._opened.close()
 
     def __repr__(self) -> str:
         return f"<cuptiprof.profile: {self.state}>"

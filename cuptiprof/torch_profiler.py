@@ -55,6 +55,3 @@ class TorchProfilerWatch:
         if self._original is not None and vars(self._profile).get("_start_trace") is self._wrapped:
             self._profile._start_trace = self._original
         self._original = self._wrapped = None
-
-    def __del__(self) -> None:
-        self.__exit__()  # the session was dropped, not stopped

@@ -131,7 +131,7 @@ def regions_of_launches(work: Work) -> dict[str, Any]:
         result = prof.result()
         names, counts = np.unique(np.asarray(result.kernels["region"]).astype(str), return_counts=True)
         got = dict(zip(names.tolist(), counts.tolist(), strict=True))
-        wanted = {"": 1, "outer": LAUNCHES, "outer/inner": LAUNCHES, "thread": LAUNCHES}
+        wanted = {"": 1, "outer": LAUNCHES, "outer/inner": LAUNCHES, "outer/inner/thread": LAUNCHES}
         checks[attribution] = (got == wanted and not result.losses) or f"{got} {result.losses.line()}"
     return {"checks": checks}
 

@@ -110,6 +110,8 @@ class Activity {
   void launch_goes_beside(ThreadSlot& slot, CUcontext context) noexcept;
   void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
                      bool captured) noexcept;
+  template <typename What>
+  void tell_observer(What what) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
   void on_unload_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
   static void modules_go() noexcept;

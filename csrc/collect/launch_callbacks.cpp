@@ -44,8 +44,11 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
   const bool entry = call.callbackSite == CUPTI_API_ENTER;
   if (is_unload(cbid)) [[unlikely]]
     return on_unload_call(cbid, call);
-  if (is_capture_begin(cbid) || is_capture_end(cbid)) [[unlikely]]
-    return g_captures.called(*x_api.load(std::memory_order_acquire), cbid, call);
+  if (is_capture_begin(cbid) || is_capture_end(cbid)) [[unlikely]] {
+    g_captures.called(*x_api.load(std::memory_order_acquire), cbid, call);
+    if (entry && is_capture_begin(cbid)) tell_observer([](LaunchObserver& o) { o.capture_begins(); });
+    return;
+  }
   const bool profiler_calls = x_options_seen.load(std::memory_order_acquire)->profiler_calls;
   if (profiler_calls) {
     // The window opens on the way into cuProfilerStart and closes on the way out of cuProfilerStop.
@@ -56,10 +59,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
           open_window();
         else
           close_window({});
-        if (ThreadSlot* slot = this_thread_slot(); slot && !slot->observing.exchange(true)) {
-          if (LaunchObserver* observer = x_launch_observer.load()) observer->window(start);
-          slot->observing.store(false, std::memory_order_release);
-        }
+        tell_observer([start](LaunchObserver& o) { o.window(start); });
       }
       return;
     }
@@ -153,11 +153,17 @@ void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data
     g_captures.context_ends(data.context);
     for (auto& c : x_contexts)
       if (c.load(std::memory_order_relaxed) == data.context) c.store(nullptr, std::memory_order_relaxed);
-    ThreadSlot* slot = this_thread_slot();
-    if (!slot || slot->observing.exchange(true)) return;
-    if (LaunchObserver* observer = x_launch_observer.load()) observer->context_ends(data.context);
-    slot->observing.store(false, std::memory_order_release);
+    tell_observer([&](LaunchObserver& o) { o.context_ends(data.context); });
   }
+}
+
+// Nothing where the calling thread is inside an observer already.
+template <typename What>
+void Activity::tell_observer(What what) noexcept {
+  ThreadSlot* slot = this_thread_slot();
+  if (!slot || slot->observing.exchange(true)) return;
+  if (LaunchObserver* observer = x_launch_observer.load()) what(*observer);
+  slot->observing.store(false, std::memory_order_release);
 }
 
 // A launch that is not counted, while others are.

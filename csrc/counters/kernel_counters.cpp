@@ -304,15 +304,24 @@ void KernelCounters::make_way(std::atomic<const void*>& place, CUcontext context
                               std::chrono::milliseconds patience) noexcept {
   const HeldTurn turn(x_turn, patience);
   // A launch that is being captured does not run, and a stop might wait for the context.
-  if (turn && !g_captures.any()) {
-    for (PerContext& c : x_contexts) {
-      if (c.context != context || !c.batch) continue;
-      c.batch->hold(x_events);
-      if (c.batch->is_broken()) break_down(c);
-    }
-    say_whether_resident();
-  }
+  if (turn && !g_captures.any()) stop_all_of(context);
   g_exclusion.enter(place, context, patience);
+}
+
+// The driver has not begun yet; launches that come meanwhile find the capture and are not counted.
+void KernelCounters::capture_begins() noexcept {
+  const HeldTurn turn(x_turn, std::chrono::milliseconds(x_options.turn_timeout_ms));
+  if (turn) stop_all_of(nullptr);
+}
+
+// Null: of every context.
+void KernelCounters::stop_all_of(CUcontext context) noexcept {
+  for (PerContext& c : x_contexts) {
+    if ((context && c.context != context) || !c.batch) continue;
+    c.batch->hold(x_events);
+    if (c.batch->is_broken()) break_down(c);
+  }
+  say_whether_resident();
 }
 
 void KernelCounters::step() noexcept {

@@ -46,6 +46,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   bool entered(const LaunchEvent& launch) noexcept override;
   void left(const LaunchEvent& launch) noexcept override;
   void context_ends(CUcontext context) noexcept override;
+  void capture_begins() noexcept override;
   void make_way(std::atomic<const void*>& place, CUcontext context,
                 std::chrono::milliseconds patience) noexcept override;
 
@@ -78,6 +79,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   void finish_batch(PerContext& c) noexcept;
   void add_replayed(PerContext& c) noexcept;
   void finish_batches() noexcept;
+  void stop_all_of(CUcontext context) noexcept;
   void say_whether_resident() noexcept;
   bool is_capturing(CUstream stream) const noexcept;
 

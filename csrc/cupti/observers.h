@@ -46,6 +46,9 @@ class LaunchObserver {
                         std::chrono::milliseconds patience) noexcept {
     g_exclusion.enter(place, context, patience);
   }
+  // A stream is about to be captured, and nothing may wait for the GPU from then on: what stays started is
+  // stopped, since it would wait at each launch.
+  virtual void capture_begins() noexcept {}
   // False: it is asked about no launch at all.
   virtual bool looks_at_launches() const noexcept { return true; }
   // Collection as a whole goes on or off (cudaProfilerStart and Stop).

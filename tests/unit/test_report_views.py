@@ -128,7 +128,7 @@ def test_deep_nesting_and_lost_regions() -> None:
 
 
 names = st.sampled_from(["a", "a/b", "a/b/c", "a/d", "e", ""])
-work = st.lists(st.tuples(names, st.integers(0, 40), st.integers(0, 9), st.integers(0, 1)), max_size=12)
+work = st.lists(st.tuples(names, st.integers(1, 40), st.integers(0, 9), st.integers(0, 1)), max_size=12)
 spans = st.lists(st.tuples(names.filter(bool), st.integers(0, 40), st.integers(0, 20)), max_size=8)
 
 
