@@ -17,12 +17,24 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.gpu_work import Work, make_work
-from benchmarks.probes import attach, beside, capabilities, capturing, clocks, peers, ranges, sampling, tracing
+from benchmarks.probes import (
+    attach,
+    beside,
+    buffers,
+    capabilities,
+    capturing,
+    clocks,
+    counting,
+    peers,
+    ranges,
+    sampling,
+    tracing,
+)
 
 Probe = Callable[[Work], dict[str, Any]]
 PROBES: dict[str, Probe] = {
     p.__name__: p
-    for m in (capabilities, attach, beside, ranges, peers, tracing, capturing, sampling, clocks)
+    for m in (capabilities, attach, buffers, beside, ranges, counting, peers, tracing, capturing, sampling, clocks)
     for p in m.PROBES
 }
 PROBE_SECONDS = 25

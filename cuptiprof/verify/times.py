@@ -5,15 +5,19 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cuptiprof.counters.live import CounterWarning
+from cuptiprof.errors import CuptiprofError
 from cuptiprof.region import region
 from cuptiprof.session import profile
 from cuptiprof.verify.machine import Machine
 from cuptiprof.verify.probe import Expected, Launch, Measured, Probe, Values
+
+if TYPE_CHECKING:
+    from cuptiprof.result import Result
 
 TIME = "gpu__time_duration.sum"
 WAITS_US = (5, 50)
@@ -66,25 +70,34 @@ def _counted(result: Any) -> Any:
     return result.counters[TIME][_in_order(result, "metric_ranges")] if TIME in result.counters else []
 
 
+def _session(machine: Machine, refused: list[str], **options: Any) -> Result | None:
+    """The result of a run with counters; what CUPTI refused, at its start or later, goes to `refused`."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CounterWarning)
+        try:
+            with profile(device=machine.device, **options) as session:
+                _run(machine, in_regions=options["strategy"] == "range")
+        except CuptiprofError as e:
+            refused.append(" ".join(str(e).split()))
+            return None
+    refused += [" ".join(str(w.message).split()) for w in caught if issubclass(w.category, CounterWarning)]
+    return session.result()
+
+
 def _measure(machine: Machine) -> tuple[Values, str]:
     """Three runs of the same kernels. What CUPTI refused comes as words."""
     machine.launch(_launch(1))  # there is a context from the first timed kernel on
     machine.synchronize()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", CounterWarning)
-        with profile(device=machine.device, activities=["kernel"]) as traced:
-            _run(machine)
-        with profile(device=machine.device, activities=["kernel"], metrics=[TIME], strategy="replay") as automatic:
-            _run(machine)
-        with profile(device=machine.device, metrics=[TIME], strategy="range", regions="timed") as user:
-            _run(machine, in_regions=True)
-    refused = "; ".join(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
-    return {
-        **_medians("record", _durations(traced.result())),
-        **_medians("record while counted", _durations(automatic.result())),
-        **_medians("automatic range", _counted(automatic.result())),
-        **_medians("user range", _counted(user.result())),
-    }, refused
+    refused: list[str] = []
+    with profile(device=machine.device, activities=["kernel"]) as traced:
+        _run(machine)
+    values = _medians("record", _durations(traced.result()))
+    if automatic := _session(machine, refused, activities=["kernel"], metrics=[TIME], strategy="replay"):
+        values |= _medians("record while counted", _durations(automatic))
+        values |= _medians("automatic range", _counted(automatic))
+    if user := _session(machine, refused, metrics=[TIME], strategy="range", regions="timed"):
+        values |= _medians("user range", _counted(user))
+    return values, "; ".join(dict.fromkeys(refused))
 
 
 def _plan(machine: Machine) -> Measured:

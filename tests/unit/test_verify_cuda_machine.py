@@ -144,8 +144,8 @@ def test_what_a_probe_gives_to_the_driver(machine: CudaMachine, name: str) -> No
     if isinstance(plan, Traced):
         plan.work(machine)
     elif isinstance(plan, Measured):
-        machine.device = "sim"  # its sessions find nothing there
-        assert plan.measure(machine)[0] == {}
+        machine.device = "sim"  # for its sessions
+        assert not any("record" in way for way in plan.measure(machine)[0])
     else:
         for launch in plan.launches:
             machine.prepare(launch)
