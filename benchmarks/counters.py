@@ -1,4 +1,4 @@
-"""What counters cost: us per counted kernel and per region, sampling's effect on a step, unselected launches, start and stop.
+"""What counters cost: us per counted kernel, piece by piece, and per region, sampling's effect on a step, unselected launches, start and stop.
 
 Cases of one question run in turn, round by round, and ratios are to plain tracing in the same rounds. On the stand-in the
 numbers are the profiler's own host cost and nothing else; the JSON says so.
@@ -230,6 +230,16 @@ def memory(device: str) -> dict[str, Any]:
     return out
 
 
+def pieces(device: str) -> dict[str, Any]:
+    """us of each call of CUPTI's that a counted launch consists of, in a process of its own: no session is in between."""
+    command = [sys.executable, "-m", "benchmarks.probes", "cost_of_a_counted_launch", "--device", device]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        return {"error": done.stderr.strip()[-300:]}
+    answer: dict[str, Any] = json.loads(done.stdout)["answer"]
+    return answer
+
+
 def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--device", choices=("cuda", "sim"), default="sim")
@@ -262,6 +272,7 @@ def main() -> int:
         "unselected": lambda: unselected(work, budget),
         "start_and_stop": lambda: start_and_stop(work, budget),
         "memory": lambda: memory(options.device),
+        "pieces": lambda: pieces(options.device),
     }
     failed = 0
     with warnings.catch_warnings(record=True) as caught:

@@ -30,7 +30,7 @@ CUPTI version, verifies nothing here.
 | `report.json` | each part with status and seconds; the doctor's findings; what `verify` found; the answers of the probes; the soak; the harness beside its peers; what planning takes |
 | `overhead.json` | ns per launch and step times: nothing, each thing we collect, the peers, a collector that throws buffers away |
 | `agreement.json` | ours beside torch.profiler's and ncu's, kernel by kernel |
-| `counters.json` | us per counted kernel (one pass, replay, iterate), per region, effect of sampling on a step, unselected launches, start and stop, memory |
+| `counters.json` | us per counted kernel (one pass, replay, iterate; each call of CUPTI's), per region, effect of sampling on a step, unselected launches, start and stop, memory |
 | `fixtures.tar.gz` | raw activity buffers and images with the values that belong to them, for `tests/data` |
 | `counter_image.json` | an image of counter data with its values, to be evaluated in tests where there is no GPU |
 | `example.json.gz` | Chrome trace of the transformer example |

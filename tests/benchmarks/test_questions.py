@@ -78,6 +78,31 @@ def test_changing_the_image_and_the_clock_are_measured(answers: dict[str, dict[s
     assert abs(clock["monotonic_to_raw"]["drift_ppm"]) < 500 + 5 * clock["monotonic_to_raw"]["standard_error_ppm"]
 
 
+def test_short_kernels_times_limits_and_costs(answers: dict[str, dict[str, Any]]) -> None:
+    """The stand-in's user ranges have the host's time, its limit is 2,000 ranges, and decoding is where it is measured."""
+    times = answers["time_by_each_way"]["answer"]
+    for kernels in ("short", "long"):
+        assert times[kernels]["automatic range is the record's time"] is True
+        assert times[kernels]["automatic_range_us"] == times[kernels]["record_us"] < times[kernels]["user_range_us"]
+    assert answers["most_ranges"]["answer"]["accepted"] == 2000 and "7" in answers["most_ranges"]["answer"]["with"]
+    samples = answers["records_beside_samples"]["answer"]
+    assert samples["each launch has a record"] is True and samples["error"] == ""
+    assert samples["slots"]["without times"] == samples["full images"] > 0 and samples["slots"]["of no length"] == 2
+    pieces = answers["cost_of_a_counted_launch"]["answer"]["us"]
+    assert {"start", "push", "pop", "stop", "decode a range", "evaluate a range"} < set(pieces)
+    assert all(us > 0 for us in pieces.values())
+
+
+def test_poison_shows_where_fields_are_not_written(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["poisoned_buffers"]["answer"]
+    assert answer["as assumed"] is True and answer["set"]["bytes of poison in records"] > 0
+    assert answer["set"]["given again"] > 0 and answer["set"]["bytes"] == 1500 * 216
+    pause = answers["pause_beside_a_long_kernel"]["answer"]
+    assert pause["as assumed"] is True and pause["longest_ms"] == 300 <= pause["pause_ms"] + 20
+    for stop in ("stop_beside_a_capture", "counted_stop_beside_a_capture"):
+        assert answers[stop]["answer"]["as assumed"] is True
+
+
 def test_a_known_drift_is_found() -> None:
     at = np.linspace(0, 3600e9, 500)
     noise = np.random.default_rng(1).normal(0, 2000, 500)
