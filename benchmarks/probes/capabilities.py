@@ -105,7 +105,7 @@ def activity_kinds(work: Work) -> dict[str, Any]:
 
 
 def regions_of_launches(work: Work) -> dict[str, Any]:
-    """Has each kernel the region that was open on its launching thread, by either way of attributing, nested and in threads?
+    """Has each kernel the region that was open on its launching thread, by either way of attributing, nested and in threads (which inherit it)?
 
     Assumed: yes, both ways.
     """
