@@ -147,6 +147,7 @@ def test_a_context_destroyed_inside_a_measured_region(machine: SimDevice) -> Non
     np.testing.assert_allclose(result.counters["inst_executed"], [inst(machine, "k")])
 
 
+@pytest.mark.filterwarnings("ignore:no sample came")
 def test_samples_lost_in_a_small_hardware_buffer_are_counted(machine: SimDevice) -> None:
     """A ring that the reader does not keep up with, and a buffer that stops when it is full."""
     original = cuptiprof._core.CounterOptions
