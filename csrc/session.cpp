@@ -214,7 +214,9 @@ void Session::start_counters() {
 void Session::stop_counters() noexcept {
   if (!x_counters) return;
   const bool all_left = Activity::instance().observe(nullptr, nullptr, false);
-  if (x_counters->finish() && all_left) return;
+  const bool finished = x_counters->finish();
+  x_counters->clocks().release();
+  if (finished && all_left) return;
   const std::lock_guard lock(g_hanging_mutex);
   hanging().push_back(x_counters);
 }

@@ -87,6 +87,9 @@ class CounterOptions:
         keep_latest: bool = ...,
         hardware_buffer: int = ...,
         devices: Sequence[int] = ...,
+        resets_caches: bool = ...,
+        clocks: int = ...,
+        clocks_are_wanted: bool = ...,
     ) -> None: ...
 
 COUNTER_EVENTS: list[tuple[str, str]]

@@ -66,6 +66,9 @@ class profile:
         sampling_interval: of "sample": ns, or text ("100us").
         repeatable: strategy "range": the work is given to ``repeat()``, so that it may need several passes.
         region_levels: strategy "range": how many levels of nested regions are measured; more than 1 needs repeatable.
+        cache_control, clock_control: ncu's: "all" resets the caches before each pass, "base" or "boost" holds the clocks of
+            the GPU (for everybody on it) until stop(); "none". From CUDA 13.4 on; default: ncu's ("all", "base") for
+            "replay" where the library can, "none" for the others.
         communicating: count kernels that wait for other GPUs too (NCCL, NVSHMEM); replayed, they can hang.
         explain: print the plan (metrics, expressions, passes, strategy, cost) to stderr before starting.
         launch_skip, launch_count: of the matching launches, skip so many, then keep at most so many.
@@ -108,6 +111,8 @@ class profile:
         repeatable: bool = False,
         region_levels: int = 1,
         communicating: bool = False,
+        cache_control: str | None = None,
+        clock_control: str | None = None,
         explain: bool = False,
         launch_skip: int = 0,
         launch_count: int | None = None,
@@ -152,6 +157,8 @@ class profile:
             repeatable=repeatable,
             region_levels=region_levels,
             communicating=communicating,
+            cache_control=cache_control,
+            clock_control=clock_control,
         )
         self._explain = explain
         self._counters: LiveCounters | None = None

@@ -28,7 +28,8 @@ Strategy strategy_of(const std::string& name) {
 CounterOptions make_options(const std::string& strategy, std::string chip, std::vector<PassGroup> groups,
                             std::shared_ptr<KernelFilter> filter, bool communicating, size_t row_bytes,
                             int levels, uint64_t interval, bool interval_in_cycles, bool keep_latest,
-                            uint64_t hardware_buffer, std::vector<uint32_t> devices) {
+                            uint64_t hardware_buffer, std::vector<uint32_t> devices, bool resets_caches,
+                            int clocks, bool clocks_are_wanted) {
   if (groups.empty()) throw py::value_error("no pass group");
   CounterOptions o;
   o.strategy = strategy_of(strategy);
@@ -43,6 +44,9 @@ CounterOptions make_options(const std::string& strategy, std::string chip, std::
   o.keep_latest = keep_latest;
   o.hardware_buffer = hardware_buffer;
   o.devices = std::move(devices);
+  o.resets_caches = resets_caches;
+  o.clocks = clocks;
+  o.clocks_are_wanted = clocks_are_wanted;
   return o;
 }
 
@@ -110,6 +114,10 @@ py::dict counts_of(const Session& session) {
   d["error_call"] = call ? call : "";
   d["names_judged"] = strategy->selector().names_judged();
   d["communicating"] = strategy->selector().communicating_left_out();
+  const ClockLock& clocks = strategy->clocks();
+  d["clocks_held"] = clocks.state() == ClockLock::State::kHeld;
+  d["clocks_of_others"] = clocks.state() == ClockLock::State::kTheirs;
+  d["clocks_error"] = static_cast<int>(clocks.result());
   d["selected"] = strategy->selector().selected();
   return d;
 }
@@ -143,7 +151,8 @@ void register_counters(py::module_& m) {
            py::arg("filter") = nullptr, py::arg("communicating") = false, py::arg("row_bytes") = 0,
            py::arg("levels") = 1, py::arg("interval") = 100'000, py::arg("interval_in_cycles") = false,
            py::arg("keep_latest") = true, py::arg("hardware_buffer") = 64u << 20,
-           py::arg("devices") = std::vector<uint32_t>{});
+           py::arg("devices") = std::vector<uint32_t>{}, py::arg("resets_caches") = false,
+           py::arg("clocks") = 0, py::arg("clocks_are_wanted") = false);
   m.def(
       "chip_name",
       [](std::shared_ptr<Api> api, size_t device) {

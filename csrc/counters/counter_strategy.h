@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "counters/clock_lock.h"
 #include "counters/counter_rows.h"
 #include "counters/launch_selector.h"
 #include "counters/planner.h"
@@ -31,6 +32,9 @@ struct CounterOptions {
   bool interval_in_cycles = false;
   bool keep_latest = true;  // sample: the hardware buffer is a ring
   uint64_t hardware_buffer = 64u << 20;
+  bool resets_caches = false;                      // before each pass; not sample
+  int clocks = 0;                                  // CUpti_ClockControl_Mode; 0: left alone
+  bool clocks_are_wanted = false;                  // asked for by the user: start() fails without them
   std::vector<uint32_t> devices;                   // sample; empty: those that the process uses
   bool waits_for_window = false;                   // collection begins with cudaProfilerStart
   std::vector<CUcontext> (*contexts)() = nullptr;  // in which work was launched; filled in by the session
@@ -97,6 +101,7 @@ class CounterStrategy {
   CounterEvents& events() noexcept { return x_events; }
   const CounterOptions& options() const noexcept { return x_options; }
   LaunchSelector& selector() noexcept { return x_selector; }
+  ClockLock& clocks() noexcept { return x_clocks; }
 
  protected:
   CounterStrategy(std::shared_ptr<const Api> api, CounterOptions options);
@@ -105,6 +110,7 @@ class CounterStrategy {
   CounterEvents x_events;
   CounterRows x_rows;
   LaunchSelector x_selector;
+  ClockLock x_clocks;
 };
 
 // Throws Error; nothing is switched on yet.

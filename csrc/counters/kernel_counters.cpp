@@ -63,7 +63,8 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
   c.uid = uid;
   c.refused = 0;
   CUptiResult rc = CUPTI_SUCCESS;
-  auto profiler = RangeProfiler::enable(*x_api, context, &rc);
+  x_clocks.hold(context);
+  auto profiler = RangeProfiler::enable(*x_api, context, &rc, x_options.resets_caches);
   if (!profiler) {
     x_events.fail(rc, "cuptiRangeProfilerEnable", 0);
     c.refused = static_cast<int>(rc);

@@ -35,12 +35,16 @@ std::string chip_name(const Api& api, size_t device) {
   return p.pChipName ? p.pChipName : "";
 }
 
-std::unique_ptr<RangeProfiler> RangeProfiler::enable(const Api& api, CUcontext context,
-                                                     CUptiResult* result) noexcept try {
-  CUpti_RangeProfiler_Enable_Params p{};
-  p.structSize = CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE;
+std::unique_ptr<RangeProfiler> RangeProfiler::enable(const Api& api, CUcontext context, CUptiResult* result,
+                                                     bool resets_caches) noexcept try {
+  EnableParamsWithCache p{};
+  p.structSize = offsetof(EnableParamsWithCache, cacheControlMode);  // all that older releases know
+  if (resets_caches && api.version >= kControlsCachesAndClocks) {
+    p.structSize = kEnableParamsWithCacheSize;
+    p.cacheControlMode = kCacheControlAll;
+  }
   p.ctx = context;
-  *result = api.cuptiRangeProfilerEnable(&p);
+  *result = api.cuptiRangeProfilerEnable(reinterpret_cast<CUpti_RangeProfiler_Enable_Params*>(&p));
   if (*result != CUPTI_SUCCESS) return nullptr;
   return std::unique_ptr<RangeProfiler>(new RangeProfiler(api, p.pRangeProfilerObject));
 } catch (...) {

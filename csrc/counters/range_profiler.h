@@ -32,9 +32,9 @@ enum class RangeMode {
 
 class RangeProfiler {
  public:
-  // Null and the code when CUPTI refuses.
-  static std::unique_ptr<RangeProfiler> enable(const Api& api, CUcontext context,
-                                               CUptiResult* result) noexcept;
+  // Null and the code when CUPTI refuses. `resets_caches`: before each pass (CUDA 13.4).
+  static std::unique_ptr<RangeProfiler> enable(const Api& api, CUcontext context, CUptiResult* result,
+                                               bool resets_caches = false) noexcept;
   ~RangeProfiler();
   RangeProfiler(const RangeProfiler&) = delete;
   RangeProfiler& operator=(const RangeProfiler&) = delete;

@@ -47,7 +47,8 @@ RegionCounters::PerContext* RegionCounters::context_of(CUcontext context) noexce
     c = &x_contexts.back();
   }
   CUptiResult rc = CUPTI_SUCCESS;
-  auto profiler = RangeProfiler::enable(*x_api, context, &rc);
+  x_clocks.hold(context);
+  auto profiler = RangeProfiler::enable(*x_api, context, &rc, x_options.resets_caches);
   c->refused = static_cast<int>(rc);
   if (profiler) {
     c->batch = std::make_unique<RangeBatch>(std::move(profiler), RangeMode::kUserRange,

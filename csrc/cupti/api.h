@@ -12,6 +12,8 @@
 #include <cupti_target.h>
 #include <cupti_version.h>
 
+#include "cupti/newer.h"
+
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "counters.h"
 
 #include "pm_sampler.h"
+#include "profiler_controls.h"
 #include "profilers.h"
 #include "range_session.h"
 
@@ -11,6 +12,7 @@ std::atomic<uint32_t> g_counting{0}, g_configured_samplers{0}, g_started_sampler
 void drop_profilers() {
   range_sessions().clear();
   samplers().clear();
+  drop_controls();
   g_configured_samplers = g_started_samplers = g_range_profilers = 0;
 }
 

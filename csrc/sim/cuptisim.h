@@ -144,8 +144,9 @@ enum cuptisim_fault {
   CUPTISIM_FAULT_SAMPLED_UNRECORDED = 112,  // a: 1: kernels that run while samples are taken have no record
   CUPTISIM_FAULT_OTHER_CHIP = 100,          // name: product (A100) that device a is to the profiler
   CUPTISIM_FAULT_UNAVAILABLE =
-      101,                   // name: base metric that this device does not give, though its chip has it (MIG)
-  CUPTISIM_FAULT_END = 128,  // numbers from here on are refused
+      101,  // name: base metric that this device does not give, though its chip has it (MIG)
+  CUPTISIM_FAULT_CLOCKS_LOCKED = 102,  // the clocks are locked by somebody else
+  CUPTISIM_FAULT_END = 128,            // numbers from here on are refused
 };
 int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);
 void cuptisim_clear_faults(void);
@@ -177,6 +178,15 @@ typedef struct cuptisim_truth {
   uint64_t samples_lost;
 } cuptisim_truth;
 void cuptisim_get_truth(cuptisim_truth* out);
+
+// What the profiler was told to do with caches and clocks (CUDA 13.4).
+typedef struct cuptisim_controls {
+  uint32_t cache;   // CUpti_CacheControl_Mode of the range profiler that was enabled last
+  uint32_t locked;  // CUpti_ClockControl_Mode of this process's lock; 0: none
+  uint32_t locks, unlocks;
+} cuptisim_controls;
+void cuptisim_get_controls(cuptisim_controls* out);
+void cuptisim_say_controls(void);  // to stdout, for what happens after Python
 
 // Hardware counters. Each kernel has exact values: a fixed function of its name, grid, block, registers,
 // shared memory, duration and the chip, or what is given here: the sum over the whole GPU of a base metric of

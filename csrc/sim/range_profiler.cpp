@@ -1,7 +1,10 @@
 // cuptiRangeProfiler*: the C side of RangeSession.
 #include <cupti_range_profiler.h>
 
+#include <cstring>
+
 #include "counters.h"
+#include "profiler_controls.h"
 #include "profiler_params.h"
 #include "profilers.h"
 #include "range_name.h"
@@ -11,11 +14,18 @@ using namespace sim;
 SIM_EXPORT CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params* p) {
   SIM_PARAMS("cuptiRangeProfilerEnable", p, CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE);
   if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
+  const bool has_cache = p->structSize >= kEnableParamsWithCache;
+  if (has_cache && Machine::get().version() < kFirstWithControls) return CUPTI_ERROR_INVALID_PARAMETER;
+  uint32_t cache = 0;
+  if (has_cache)
+    std::memcpy(&cache, reinterpret_cast<const char*>(p) + kEnableParamsWithCache - 4, sizeof cache);
+  if (cache > 2) return CUPTI_ERROR_INVALID_PARAMETER;
   Context* context = Machine::get().find_context(p->ctx);
   if (!context) return CUPTI_ERROR_INVALID_PARAMETER;
   auto* session = range_sessions().add(context, *context, chip_of_device(context->device));
   if (!session) return CUPTI_ERROR_INVALID_OPERATION;
   g_range_profilers.fetch_add(1);
+  note_cache_control(cache);
   p->pRangeProfilerObject = reinterpret_cast<CUpti_RangeProfiler_Object*>(session);
   return CUPTI_SUCCESS;
 }

@@ -42,6 +42,8 @@ _VALUES = {
     "launch_skip_before_match": "--launch-skip-before-match",
     "filter_mode": "--filter-mode",
     "devices": "--devices",
+    "cache_control": "--cache-control",
+    "clock_control": "--clock-control",
 }
 _LISTS = {
     "kernels": "--kernels",

@@ -9,6 +9,7 @@ import os
 import sys
 from typing import Any
 
+from cuptiprof.counters.controls import CACHES, CLOCKS
 from cuptiprof.errors import MetricError
 
 # ncu's and nvprof's --replay-mode -> profile(strategy=...).
@@ -42,6 +43,10 @@ def add_counter_arguments(parser: argparse.ArgumentParser) -> None:
                        help="ncu: what tells the launches of one application run from each other")  # fmt: skip
     group.add_argument("--sampling-interval", "--pm-sampling-interval", metavar="TIME",
                        help="of --replay-mode sample: ns, or with a unit (100us)")  # fmt: skip
+    group.add_argument("--cache-control", choices=CACHES,
+                       help="ncu: reset the GPU's caches before each pass (default for replay: all, from CUDA 13.4 on)")  # fmt: skip
+    group.add_argument("--clock-control", choices=CLOCKS,
+                       help="ncu: hold the GPU's clocks while counting (default for replay: base, from CUDA 13.4 on)")  # fmt: skip
     group.add_argument("--explain", action="store_true", help="say what will be counted, how and at what cost, first")
 
 
@@ -58,7 +63,8 @@ def counter_options(arguments: argparse.Namespace) -> dict[str, Any]:
     sections = a.section or []
     if not (metrics or events or a.set or sections):
         for option, given in (("--replay-mode", a.replay_mode != "auto"), ("--explain", a.explain),
-                              ("--sampling-interval", a.sampling_interval is not None)):  # fmt: skip
+                              ("--sampling-interval", a.sampling_interval is not None),
+                              ("--cache-control", a.cache_control), ("--clock-control", a.clock_control)):  # fmt: skip
             if given:
                 raise MetricError(f"{option} without metrics", hint="name some: --metrics ipc,achieved_occupancy")
         return {}
@@ -74,6 +80,10 @@ def counter_options(arguments: argparse.Namespace) -> dict[str, Any]:
     if a.sampling_interval is not None:
         text = a.sampling_interval
         options["sampling_interval"] = int(text) if text.isdecimal() else text
+    if a.cache_control:
+        options["cache_control"] = a.cache_control
+    if a.clock_control:
+        options["clock_control"] = a.clock_control
     if a.explain:
         options["explain"] = True
     return options

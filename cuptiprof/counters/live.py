@@ -81,6 +81,7 @@ class LiveCounters:
         notes = self._notes(total, tables)
         metadata["counters"] = {
             **self.plan.metadata(),
+            **({} if total["clocks_held"] else {"clock_control": "none"}),
             "simulated": self.simulated,
             "events": {k: v for k, v in counts.items() if v},
             "names_judged": total["names_judged"],
@@ -108,8 +109,9 @@ class LiveCounters:
                 )
         elif strategy == "sample":
             notes.append("samples cover the whole device, work of other processes included")
-        if not self.simulated:
-            notes.append("CUPTI may hold the clocks at their base frequency while it measures")
+        notes += self.plan.controls.notes(
+            strategy, self.plan.passes, total["clocks_held"], total["clocks_of_others"], total["clocks_error"]
+        )
         if total["other_chip"]:
             notes.append(
                 f"{total['other_chip']} launches or regions ran on another chip than {self.plan.chip}, for which the "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
+from cuptiprof.counters.controls import Controls, make_controls
 from cuptiprof.counters.request import CounterRequest
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import Metric, resolve_events, resolve_section, resolve_set, select
@@ -41,6 +42,7 @@ class CounterPlan:
         metrics: what is reported.
         groups: perfworks metrics that are read together, with the image that configures the hardware.
         dropped: names of a set or section that CUPTI cannot count, with the reason.
+        controls: what is done to caches and clocks.
     """
 
     request: CounterRequest
@@ -49,6 +51,7 @@ class CounterPlan:
     metrics: tuple[Metric, ...]
     groups: tuple[_core.PassGroup, ...]
     dropped: dict[str, str] = field(default_factory=dict)
+    controls: Controls = field(default_factory=Controls)
 
     @property
     def passes(self) -> int:
@@ -65,6 +68,9 @@ class CounterPlan:
             groups=list(self.groups),
             filter=kernel_filter.native if kernel_filter is not None else None,
             communicating=self.request.communicating,
+            resets_caches=self.controls.caches == "all",
+            clocks=self.controls.mode,
+            clocks_are_wanted=self.controls.wanted,
             levels=self.request.region_levels,
             interval=max(int(interval * _SYSTEM_CLOCK_HZ / 1e9), 1) if by_cycles else interval,
             interval_in_cycles=by_cycles,
@@ -117,6 +123,7 @@ class CounterPlan:
             ],
             "groups": [list(g.metrics) for g in self.groups],
             "dropped": dict(self.dropped),
+            **self.controls.metadata(),
             "over_the_regions_time": self.over_the_regions_time,
             "sampling_interval_ns": self.request.interval_ns if self.strategy == "sample" else None,
         }
@@ -174,7 +181,8 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
         )
     elif (strategy == "sample" or (strategy == "range" and not request.repeatable)) and _passes(groups) > 1:
         raise _too_many_passes(strategy, groups, planner, inputs, metrics)
-    return CounterPlan(request, chip, strategy, tuple(metrics), tuple(groups), dropped)
+    controls = make_controls(request.cache_control, request.clock_control, strategy, library)
+    return CounterPlan(request, chip, strategy, tuple(metrics), tuple(groups), dropped, controls)
 
 
 def _availability(library: _core.CuptiLibrary, sampling: bool, inputs: Sequence[str]) -> bytes:

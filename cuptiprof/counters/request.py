@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cuptiprof.counters.controls import CACHES, CLOCKS
 from cuptiprof.errors import MetricError
 
 STRATEGIES = ("auto", "replay", "iterate", "range", "sample")
@@ -26,6 +27,8 @@ class CounterRequest:
     repeatable: bool = False
     region_levels: int = 1
     communicating: bool = False
+    cache_control: str | None = None  # None: ncu's default where kernels are replayed
+    clock_control: str | None = None
 
     def __bool__(self) -> bool:
         """Whether anything is to be counted."""
@@ -43,14 +46,19 @@ def make_request(
     repeatable: bool,
     region_levels: int,
     communicating: bool,
+    cache_control: str | None = None,
+    clock_control: str | None = None,
 ) -> CounterRequest:
     """The request that these keywords make.
 
     Raises:
-        MetricError: an unknown strategy, or an interval or a number of levels out of range.
+        MetricError: an unknown strategy, cache or clock control, or an interval or a number of levels out of range.
     """
     if strategy not in STRATEGIES:
         raise MetricError(f"unknown strategy {strategy!r}", hint=f"one of: {', '.join(STRATEGIES)}")
+    for option, value, known in (("cache_control", cache_control, CACHES), ("clock_control", clock_control, CLOCKS)):
+        if value is not None and value not in known:
+            raise MetricError(f"unknown {option} {value!r}", hint=f"one of: {', '.join(known)}")
     if not 1 <= region_levels <= 32:
         raise MetricError(f"region_levels={region_levels} is out of range", hint="1 (outermost regions) to 32")
     if region_levels > 1 and not repeatable:
@@ -68,6 +76,8 @@ def make_request(
         repeatable,
         region_levels,
         communicating,
+        cache_control,
+        clock_control,
     )
 
 

@@ -82,6 +82,7 @@ class Fault(enum.IntEnum):
     SAMPLED_UNRECORDED = 112
     OTHER_CHIP = 100
     UNAVAILABLE = 101
+    CLOCKS_LOCKED = 102
 
 
 class _OpStruct(ctypes.Structure):
