@@ -105,6 +105,15 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
   o.activity.buffer_count = o.buffer_count;
   if (o.activity.attribution != Attribution::kCallback && (o.counters || o.activity.profiler_calls))
     throw Error(ErrorKind::kSession, "this session needs launch callbacks", "attribute regions by callback");
+  // Counters are outside of what subscribers can share; one graph record a launch would be everybody's choice
+  // for the life of the process; external IDs are kept to measure.
+  if (o.counters || o.activity.attribution == Attribution::kExternal ||
+      o.activity.collects(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) {
+    if (o.activity.sharing == Sharing::kOffers)
+      throw Error(ErrorKind::kSession, "this session cannot share CUPTI",
+                  "counters and the activity \"graph\" need it alone: leave share_cupti out");
+    o.activity.sharing = Sharing::kNever;
+  }
   if (o.counters) {
     if (o.counters->row_bytes == 0) o.counters->row_bytes = x_table_bytes / 4;
     x_table_bytes -= std::min(o.counters->row_bytes, x_table_bytes / 2);
@@ -180,7 +189,7 @@ void Session::start(bool armed) {
     d.keeps_driver_calls =
         d.attribution != Attribution::kExternal || x_options.activity.collects(CUPTI_ACTIVITY_KIND_DRIVER);
     d.on_flush = [&activity] { activity.watch_buffers(); };
-    x_decoder = std::make_unique<Decoder>(*x_options.api, activity.pool(), activity.losses(), std::move(d));
+    x_decoder = std::make_unique<Decoder>(activity.calls(), activity.pool(), activity.losses(), std::move(d));
     if (x_options.counters) start_counters();
     x_state = State::kArmed;
     if (!armed) resume();
@@ -294,6 +303,7 @@ std::shared_ptr<Store> Session::stop() {
     activity.complete(*x_decoder, x_options.drain_timeout_ms);
   } catch (const Error&) {
     // The flush failed: what reached us is kept, what did not shows up as unreconciled launches.
+    x_decoder->fence();  // a buffer is read with the subscriber it was written for
   }
   activity.detach();
   forget_taken();

@@ -149,6 +149,7 @@ class Session:
         all_api_calls: bool = ...,
         latency_timestamps: bool = ...,
         profiler_calls: bool = ...,
+        share_cupti: bool = ...,
         label: str = ...,
         drain_timeout_ms: int = ...,
         filter: KernelFilter | None = ...,

@@ -83,6 +83,9 @@ class profile:
             cuEventQuery, cuCtxGetCurrent, cuDevicePrimaryCtxGetState, cuKernelGetAttribute (left out from CUDA 12.5 on).
         latency_timestamps: fill ``kernels.queued`` and ``submitted``; costs time on every launch. To be set before CUDA starts.
         profile_from_start: False: collect only between cudaProfilerStart and cudaProfilerStop.
+        share_cupti: let other tools collect at the same time, where CUPTI (CUDA 13.3) and the driver (r610) can and they do
+            too (JAX, cupti-python): not torch.profiler. CUPTI that others share already is joined without it. Not with
+            counters nor the activity "graph".
         schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
         on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
             schedule.
@@ -126,6 +129,7 @@ class profile:
         all_api_calls: bool = False,
         latency_timestamps: bool = False,
         profile_from_start: bool = True,
+        share_cupti: bool = False,
         schedule: Schedule | None = None,
         on_ready: Callable[[profile], object] | None = None,
         speed: float = 0.0,
@@ -146,6 +150,7 @@ class profile:
             all_api_calls=all_api_calls,
             latency_timestamps=latency_timestamps,
             profile_from_start=profile_from_start,
+            share_cupti=share_cupti,
         )
         self._counter_request = make_request(
             metrics=metrics,

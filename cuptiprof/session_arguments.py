@@ -38,6 +38,7 @@ class Arguments:
     all_api_calls: bool
     latency_timestamps: bool
     profile_from_start: bool
+    share_cupti: bool
 
     def native_session(self, device: Device, counters: LiveCounters | None, attribution: str) -> Any:
         """A ``_core.Session`` that has not started.
@@ -58,6 +59,7 @@ class Arguments:
             all_api_calls=self.all_api_calls or device.plays_every_call,
             latency_timestamps=self.latency_timestamps,
             profiler_calls=not self.profile_from_start,
+            share_cupti=self.share_cupti,
             label=who_started(),
             filter=self.filter.native if self.filter is not None and not whole_run else None,
             counters=counters.plan.options(self.filter) if counters is not None else None,
@@ -82,6 +84,7 @@ def check_arguments(
     all_api_calls: bool,
     latency_timestamps: bool,
     profile_from_start: bool,
+    share_cupti: bool,
 ) -> Arguments:
     """See ``profile``.
 
@@ -130,6 +133,7 @@ def check_arguments(
         all_api_calls=all_api_calls,
         latency_timestamps=latency_timestamps,
         profile_from_start=profile_from_start,
+        share_cupti=share_cupti,
     )
 
 

@@ -90,7 +90,7 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
                                       const std::string& keep, size_t budget, size_t buffer_size,
                                       size_t buffer_count, size_t device_buffer_size, size_t device_buffers,
                                       bool all_api_calls, bool latency_timestamps, bool profiler_calls,
-                                      const std::string& label, int drain_timeout_ms,
+                                      bool share_cupti, const std::string& label, int drain_timeout_ms,
                                       std::shared_ptr<KernelFilter> filter,
                                       std::optional<CounterOptions> counters,
                                       const std::string& attribution) {
@@ -101,6 +101,7 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   o.activity.all_api_calls = all_api_calls;
   o.activity.profiler_calls = profiler_calls;
   o.activity.attribution = attribution_of(attribution);
+  o.activity.sharing = share_cupti ? Sharing::kOffers : Sharing::kJoins;
   o.keep = keep_of(keep);
   o.budget_bytes = budget;
   o.buffer_bytes = buffer_size;
@@ -130,9 +131,10 @@ void register_session(py::module_& m) {
       .def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
            py::arg("budget"), py::arg("buffer_size") = 0, py::arg("buffer_count") = 0,
            py::arg("device_buffer_size") = 0, py::arg("device_buffers") = 0, py::arg("all_api_calls") = false,
-           py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false, py::arg("label") = "",
-           py::arg("drain_timeout_ms") = 1000, py::arg("filter") = nullptr,
-           py::arg("counters") = std::nullopt, py::arg("attribution") = "callback")
+           py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false,
+           py::arg("share_cupti") = false, py::arg("label") = "", py::arg("drain_timeout_ms") = 1000,
+           py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
+           py::arg("attribution") = "callback")
       .def("start", &Session::start, py::arg("armed") = false, nogil)
       .def("pause", &Session::pause, nogil)
       .def("resume", &Session::resume, nogil)

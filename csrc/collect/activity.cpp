@@ -48,9 +48,9 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
   reserve_thread_slots();
   g_kernel_names.reset();
   const Api& a = *api;
-  CUpti_SubscriberHandle subscriber = nullptr;
-  check(a, a.cuptiSubscribe(&subscriber, &Activity::on_callback, this), "cuptiSubscribe");
-  x_subscriber = subscriber;
+  const Subscription subscription = subscribe(a, &Activity::on_callback, this, options.sharing);
+  x_subscriber = subscription.handle;
+  x_shared.store(subscription.shared ? subscription.handle : nullptr);
   x_departure.begin();
   x_owner = std::move(api);
   x_api.store(x_owner.get());
@@ -59,12 +59,11 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
   try {
     int devices = 0;
     x_cuda_was_up = a.cuDeviceGetCount && a.cuDeviceGetCount(&devices) == CUDA_SUCCESS;
-    use_run_clock(x_owner);
+    use_run_clock(x_owner, calls());
     take_back_buffers();
     x_pool.configure(x_options.buffer_bytes, x_options.buffer_count);
-    x_settings.apply(a, x_options.settings);
-    check(a, a.cuptiActivityRegisterCallbacks(&Activity::on_buffer_requested, &Activity::on_buffer_completed),
-          "cuptiActivityRegisterCallbacks");
+    x_settings.apply(calls(), x_options.settings);
+    check(a, register_buffers(), "cuptiActivityRegisterCallbacks");
     x_attached.store(true);
     for (auto& c : x_contexts) c.store(nullptr, std::memory_order_relaxed);
     // Launches whose return an earlier subscription did not see any more are not on their way.
@@ -153,7 +152,7 @@ bool Activity::close_window(std::chrono::milliseconds patience) noexcept {
   if (x_options.attribution == Attribution::kExternal)
     disable_external_correlation(a, x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
   for (const auto kind : x_options.kinds)
-    if (is_host_side(kind)) a.cuptiActivityDisable(kind);
+    if (is_host_side(kind)) calls().disable(kind);
   if (x_options.attribution != Attribution::kCallback) note_context(current_context());
   synchronize_contexts(patience);
   x_enabled.store(false);
@@ -181,19 +180,21 @@ void Activity::detach() noexcept {
   if (x_departure.happened()) {
     note_finalized(*x_owner);  // what is set up once per process is to be set up again
   } else {
-    x_settings.restore(*x_owner);
+    x_settings.restore(calls());
     x_owner->cuptiUnsubscribe(x_subscriber);
   }
+  leave_clock(calls());
   x_subscriber = nullptr;
 }
 
 void Activity::set_kinds(bool on, bool throwing) {
-  const Api& a = *x_api.load();
+  const SubscriberCalls cupti = calls();
   const ActivityOptions& options = *x_options_seen.load();
   for (const auto kind : options.kinds) {
-    const CUptiResult rc = on ? enable_kind(a, kind, options.all_api_calls) : a.cuptiActivityDisable(kind);
+    const CUptiResult rc = on ? enable_kind(cupti, kind, options.all_api_calls) : cupti.disable(kind);
     if (rc != CUPTI_SUCCESS && on && throwing)
-      check(a, rc, "cuptiActivityEnable", "activity kind " + std::to_string(static_cast<int>(kind)));
+      check(cupti.api(), rc, "cuptiActivityEnable",
+            "activity kind " + std::to_string(static_cast<int>(kind)));
   }
 }
 

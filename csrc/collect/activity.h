@@ -30,6 +30,7 @@
 #include "collect/settings.h"
 #include "collect/thread_slots.h"
 #include "cupti/observers.h"
+#include "cupti/subscriber_calls.h"
 #include "store/losses.h"
 
 namespace cuptiprof {
@@ -43,6 +44,7 @@ struct ActivityOptions {
   bool all_api_calls = false;   // those too that ask and do nothing, a thousand times a step
   bool profiler_calls = false;  // cudaProfilerStart/Stop open and close the window
   Attribution attribution = Attribution::kCallback;
+  Sharing sharing = Sharing::kJoins;
   size_t buffer_bytes = 0;  // of one activity buffer
   size_t buffer_count = 0;
 
@@ -95,12 +97,19 @@ class Activity {
   std::vector<std::string> notes() const;
   // CUDA was initialised before the session began.
   bool cuda_was_up() const noexcept { return x_cuda_was_up; }
+  // How CUPTI is asked while a session is attached.
+  SubscriberCalls calls() const noexcept {
+    return {*x_api.load(std::memory_order_acquire), x_shared.load(std::memory_order_acquire)};
+  }
   bool window_open() const noexcept { return x_enabled.load(std::memory_order_relaxed); }
 
  private:
   Activity() = default;
 
   static void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records);
+  static void CUPTIAPI on_shared_request(uint8_t** buffer, size_t* size, size_t* max_records, void*);
+  static void CUPTIAPI on_shared_complete(uint8_t* buffer, size_t size, size_t valid, void*);
+  CUptiResult register_buffers() noexcept;
   static void CUPTIAPI on_buffer_completed(CUcontext, uint32_t, uint8_t* buffer, size_t size, size_t valid);
   static void CUPTIAPI on_callback(void* user, CUpti_CallbackDomain, CUpti_CallbackId, const void* data);
 
@@ -140,6 +149,7 @@ class Activity {
   // What it points at lives as long as the process.
   std::atomic<const ActivityOptions*> x_options_seen{nullptr};
   CUpti_SubscriberHandle x_subscriber = nullptr;
+  std::atomic<CUpti_SubscriberHandle> x_shared{nullptr};  // the same, where it is one of several
   std::atomic<LaunchObserver*> x_launch_observer{nullptr};
   std::atomic<bool> x_observed{false};  // counters are armed: launch callbacks stay on through pauses
   std::atomic<bool> x_attached{false};

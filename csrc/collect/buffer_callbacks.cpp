@@ -14,10 +14,10 @@ struct Records {
   uint64_t all = 0, kernels = 0;  // kernels: graph nodes not counted
 };
 
-Records count_records(const Api& api, uint8_t* buffer, size_t valid) noexcept {
+Records count_records(const SubscriberCalls& calls, uint8_t* buffer, size_t valid) noexcept {
   CUpti_Activity* record = nullptr;
   Records n;
-  while (api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+  while (calls.next_record(buffer, valid, &record) == CUPTI_SUCCESS) {
     ++n.all;
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL)
       n.kernels += reinterpret_cast<const CUpti_ActivityKernel10*>(record)->graphNodeId == 0;
@@ -50,14 +50,30 @@ void CUPTIAPI Activity::on_buffer_completed(CUcontext, uint32_t, uint8_t* buffer
   self.x_pool.release(buffer, valid);
 }
 
+void CUPTIAPI Activity::on_shared_request(uint8_t** buffer, size_t* size, size_t* max_records, void*) {
+  on_buffer_requested(buffer, size, max_records);
+}
+
+void CUPTIAPI Activity::on_shared_complete(uint8_t* buffer, size_t size, size_t valid, void*) {
+  on_buffer_completed(nullptr, 0, buffer, size, valid);
+}
+
+CUptiResult Activity::register_buffers() noexcept {
+  const SubscriberCalls cupti = calls();
+  if (!cupti.is_shared())
+    return cupti.api().cuptiActivityRegisterCallbacks(&on_buffer_requested, &on_buffer_completed);
+  return cupti.api().of_subscriber.cuptiActivityRegisterCallbacks_v2(cupti.handle(), &on_shared_request,
+                                                                     &on_shared_complete);
+}
+
 void Activity::count_discarded(uint8_t* buffer, size_t valid) noexcept {
-  const Records n = count_records(*x_api.load(std::memory_order_acquire), buffer, valid);
+  const Records n = count_records(calls(), buffer, valid);
   count(x_losses.pool_exhausted, n.all);
   count(x_kernels_lost, n.kernels);
 }
 
 uint64_t Activity::records_in(uint8_t* buffer, size_t valid) const noexcept {
-  return count_records(*x_api.load(std::memory_order_acquire), buffer, valid).all;
+  return count_records(calls(), buffer, valid).all;
 }
 
 void Activity::watch_buffers() noexcept {
@@ -91,10 +107,12 @@ std::string Activity::missing_buffers() const {
 
 // Nothing of ours is switched on yet. What CUPTI still holds goes to those who gave it out: to another client
 // through its own callbacks, which ours are about to replace; and what an earlier session of ours left there
-// must not become rows of this one.
+// must not become rows of this one. A subscriber among several begins with buffers of its own, and a flush
+// would take the others' unfinished records.
 void Activity::take_back_buffers() noexcept {
-  x_api.load(std::memory_order_acquire)
-      ->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // refused where nobody ever asked for any
+  if (const SubscriberCalls cupti = calls(); !cupti.is_shared())
+    cupti.api().cuptiActivityFlushAll(
+        CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // refused where nobody ever asked for any
   x_left_over = 0;
   CompletedBuffer buffer;
   while (x_pool.take_completed(&buffer, 1) != 0) {

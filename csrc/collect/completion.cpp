@@ -119,11 +119,10 @@ void Activity::bring_home(Decoder& decoder, int timeout_ms) {
 }
 
 void Activity::count_missing(const Decoder& decoder) noexcept {
-  const Api& a = *x_owner;
   size_t dropped = 0;
   if (x_departure.happened())
     x_losses.departed.store(1);
-  else if (a.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
+  else if (calls().dropped(&dropped) == CUPTI_SUCCESS)
     count(x_losses.cupti_dropped, dropped);
   const uint64_t seen = reconciles() ? launches() : 0;
   const uint64_t received = decoder.kernels_received() + kernels_lost_in_pool();
@@ -141,6 +140,10 @@ std::vector<std::string> Activity::notes() const {
   if (x_losses.out_of_memory.load() != 0)
     out.push_back(
         "memory ran out and collection ended there; give a smaller budget=, or the process more memory");
+  if (x_options.sharing == Sharing::kOffers && !calls().is_shared())
+    out.push_back(
+        "CUPTI was not shared: that takes CUDA 13.3, a driver of r610, and nobody who used it for himself "
+        "before; until the session ended no other tool could subscribe");
   if (const uint64_t n = x_waits_left_out.load(); n != 0)
     out.push_back("a CUDA graph was being captured when the data were collected" +
                   (n > 1 ? " (" + std::to_string(n) + " times)" : std::string()) +

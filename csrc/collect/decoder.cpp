@@ -23,8 +23,8 @@ constexpr int kFlushShare = 20;                          // at most one part in 
 
 }  // namespace
 
-Decoder::Decoder(const Api& api, BufferPool& pool, Losses& losses, Options options)
-    : x_api(api),
+Decoder::Decoder(const SubscriberCalls& calls, BufferPool& pool, Losses& losses, Options options)
+    : x_api(calls.api()),
       x_pool(pool),
       x_losses(losses),
       x_options(std::move(options)),
@@ -32,7 +32,7 @@ Decoder::Decoder(const Api& api, BufferPool& pool, Losses& losses, Options optio
       x_regions_owner(new Regions{{x_calls, losses, x_options.attribution, x_options.path_bytes}}),
       x_regions(x_regions_owner->tracker),
       x_store(new_store()),
-      x_records(api, x_regions, x_calls, losses, x_options.filter, x_options.attribution,
+      x_records(calls, x_regions, x_calls, losses, x_options.filter, x_options.attribution,
                 x_options.keeps_driver_calls, true),
       x_completed(pool.buffers()) {
   x_segments.reserve(kMaxSegments);

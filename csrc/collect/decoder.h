@@ -31,7 +31,7 @@ class Decoder {
     std::function<void()> on_flush;  // called on the decoder thread after each of its flushes
   };
 
-  Decoder(const Api& api, BufferPool& pool, Losses& losses, Options options);
+  Decoder(const SubscriberCalls& calls, BufferPool& pool, Losses& losses, Options options);
   ~Decoder();
 
   // Ends the thread after one last pass. Segments can still be fetched.

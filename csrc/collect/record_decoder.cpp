@@ -82,15 +82,17 @@ uint64_t earliest_time() {
 
 }  // namespace
 
-RecordDecoder::RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls,
-                             Losses& losses, std::shared_ptr<const KernelFilter> filter,
-                             Attribution attribution, bool keeps_driver_calls, bool live)
-    : x_api(api),
+RecordDecoder::RecordDecoder(const SubscriberCalls& cupti, RegionTracker& regions,
+                             const CorrelationMap& calls, Losses& losses,
+                             std::shared_ptr<const KernelFilter> filter, Attribution attribution,
+                             bool keeps_driver_calls, bool live)
+    : x_cupti(cupti),
+      x_api(cupti.api()),
       x_regions(regions),
       x_calls(calls),
       x_losses(losses),
       x_filter(std::move(filter)),
-      x_version(static_cast<uint32_t>(api.version)),
+      x_version(static_cast<uint32_t>(x_api.version)),
       x_attribution(attribution),
       x_keeps_driver_calls(keeps_driver_calls),
       x_live(live),
@@ -138,7 +140,7 @@ void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
 inline void RecordDecoder::decode_records(Store& store, CUpti_Activity*& at, uint8_t* data,
                                           size_t valid_bytes) {
   for (CUpti_Activity* record = nullptr;;) {
-    const CUptiResult rc = x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record);
+    const CUptiResult rc = x_cupti.next_record(data, valid_bytes, &record);
     if (rc != CUPTI_SUCCESS) {
       // Anything but "no more" leaves the rest of the buffer unreadable; how much that is nobody knows.
       if (rc != CUPTI_ERROR_MAX_LIMIT_REACHED) count(x_losses.unknown_records);
@@ -157,7 +159,7 @@ inline void RecordDecoder::decode_records(Store& store, CUpti_Activity*& at, uin
 }
 
 void RecordDecoder::skip_after(CUpti_Activity* record, uint8_t* data, size_t valid_bytes) noexcept {
-  while (x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record) == CUPTI_SUCCESS) {
+  while (x_cupti.next_record(data, valid_bytes, &record) == CUPTI_SUCCESS) {
     count(x_losses.out_of_memory);
     const bool kernel =
         record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL;
@@ -170,7 +172,7 @@ void RecordDecoder::skip_after(CUpti_Activity* record, uint8_t* data, size_t val
 uint64_t RecordDecoder::records_in(uint8_t* data, size_t valid_bytes) const noexcept {
   CUpti_Activity* record = nullptr;
   uint64_t n = 0;
-  while (x_api.cuptiActivityGetNextRecord(data, valid_bytes, &record) == CUPTI_SUCCESS) ++n;
+  while (x_cupti.next_record(data, valid_bytes, &record) == CUPTI_SUCCESS) ++n;
   return n;
 }
 

@@ -17,18 +17,18 @@
 #include "collect/region_tracker.h"
 #include "collect/resources.h"
 #include "cupti/records.h"
+#include "cupti/subscriber_calls.h"
 #include "filter/kernel_filter.h"
 #include "store/store.h"
 
 namespace cuptiprof {
 
-struct Api;
-
 class RecordDecoder {
  public:
-  RecordDecoder(const Api& api, RegionTracker& regions, const CorrelationMap& calls, Losses& losses,
-                std::shared_ptr<const KernelFilter> filter, Attribution attribution = Attribution::kCallback,
-                bool keeps_driver_calls = true, bool live = false);
+  RecordDecoder(const SubscriberCalls& cupti, RegionTracker& regions, const CorrelationMap& calls,
+                Losses& losses, std::shared_ptr<const KernelFilter> filter,
+                Attribution attribution = Attribution::kCallback, bool keeps_driver_calls = true,
+                bool live = false);
 
   ~RecordDecoder();
 
@@ -106,6 +106,7 @@ class RecordDecoder {
   void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);
   uint32_t text(Store& store, const char* s) { return s ? store.text(s) : 0; }
 
+  const SubscriberCalls x_cupti;
   const Api& x_api;
   RegionTracker& x_regions;
   const CorrelationMap& x_calls;

@@ -11,7 +11,7 @@
 
 namespace cuptiprof {
 
-struct Api;
+class SubscriberCalls;
 
 struct CuptiSettings {
   bool latency_timestamps = false;
@@ -25,9 +25,9 @@ class SettingsGuard {
  public:
   // After subscribing, before buffer callbacks are registered and kinds enabled. Throws Error when CUPTI
   // refuses what the user asked for; what we want for ourselves may be refused.
-  void apply(const Api& api, const CuptiSettings& wanted);
+  void apply(const SubscriberCalls& calls, const CuptiSettings& wanted);
   // With every kind disabled and everything flushed.
-  void restore(const Api& api) noexcept;
+  void restore(const SubscriberCalls& calls) noexcept;
 
  private:
   struct Attribute {
@@ -35,7 +35,7 @@ class SettingsGuard {
     size_t bytes;
     uint64_t before;
   };
-  CUptiResult set(const Api& api, CUpti_ActivityAttribute which, size_t bytes, uint64_t value);
+  CUptiResult set(const SubscriberCalls& calls, CUpti_ActivityAttribute which, size_t bytes, uint64_t value);
 
   std::vector<Attribute> x_attributes;
   std::optional<CUpti_ActivityThreadIdType> x_thread_ids;

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "cupti/subscriber_api.h"
+
 namespace cuptiprof {
 
 struct Api {
@@ -30,6 +32,8 @@ struct Api {
 #undef CP_OPTIONAL
 #undef CP_DRIVER
 #undef CP_PROBE_DRIVER
+
+  SubscriberApi of_subscriber;  // CUDA 13.3
 
   int version = 0;         // cuptiGetVersion
   int driver_version = 0;  // cuDriverGetVersion; 0: no driver

@@ -139,7 +139,7 @@ void check(const Api& api, CUptiResult rc, const char* call, const std::string& 
   if (!context.empty()) message += " [" + context + "]";
   std::string hint = text.hint;
   if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
-    // 13.3 lets several tools in where each asks for it; the other one did not, and neither do we yet.
+    // 13.3 lets several tools in where each asks for it: we did, the other one did not, or the driver cannot.
     if (api.version < kSharesCupti) hint += "; up to CUDA 13.2 one tool at a time can subscribe to it";
   }
   if (rc == CUPTI_ERROR_UNKNOWN && api.driver_version == 0 && !api.simulated)

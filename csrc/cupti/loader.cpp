@@ -101,6 +101,10 @@ std::shared_ptr<const Api> load_cupti(const LoadRequest& request) {
 #undef CP_OPTIONAL
 #undef CP_DRIVER
 #undef CP_PROBE_DRIVER
+#define CP_LOAD(name, arguments) \
+  api->of_subscriber.name = reinterpret_cast<decltype(api->of_subscriber.name)>(dlsym(handle, #name));
+  CP_OF_SUBSCRIBER(CP_LOAD)
+#undef CP_LOAD
   if (absent)
     throw Error(ErrorKind::kDevice, api->path + " lacks " + absent + ": not a CUPTI of CUDA 12 or 13",
                 "pip install 'nvidia-cuda-cupti>=13.0', or name a libcupti.so with CUPTIPROF_CUPTI");

@@ -9,19 +9,34 @@ namespace sim {
 
 struct Context;
 
+// Somebody wants it.
 bool kind_enabled(CUpti_ActivityKind kind);
+bool kind_enabled(CUpti_ActivityKind kind, uint32_t client);
+bool wants(uint32_t client, const CUpti_Activity* record);
 // For everybody, or for this context alone.
 bool kind_enabled(CUpti_ActivityKind kind, const Context& context);
 bool api_record_wanted(bool driver, CUpti_CallbackId cbid);
 bool latency_timestamps();
+bool latency_timestamps(uint32_t client);
+void set_latency_timestamps(uint32_t client, bool on);
 bool device_event_timestamps();
-bool system_thread_ids();
+bool system_thread_ids(uint32_t client);
+void set_system_thread_ids(uint32_t client, bool on);
 
 // Any kind or API call is enabled.
 bool activity_in_use();
-void disable_activity();
+void disable_activity(uint32_t client);
 // Attributes and switches as in a fresh process.
-void reset_activity_settings();
+void reset_activity_settings(uint32_t client);
+
+// What CUPTI's calls do for one client.
+CUptiResult enable_kind(uint32_t client, CUpti_ActivityKind kind);
+CUptiResult enable_and_dump(uint32_t client, CUpti_ActivityKind kind);
+CUptiResult disable_kind(uint32_t client, CUpti_ActivityKind kind);
+CUptiResult enable_api(uint32_t client, bool driver, CUpti_CallbackId cbid, bool on);
+CUptiResult set_attribute(uint32_t client, CUpti_ActivityAttribute attribute, size_t* size,
+                          const void* value);
+CUptiResult get_attribute(uint32_t client, CUpti_ActivityAttribute attribute, size_t* size, void* value);
 
 // The calling thread's external IDs, for an API record that follows.
 void emit_external_correlation(uint32_t correlation);

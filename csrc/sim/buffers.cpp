@@ -6,9 +6,11 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "activity.h"
+#include "clients.h"
 #include "delivery.h"
 #include "faults.h"
 #include "layout.h"
@@ -31,30 +33,33 @@ struct ThreadBuffer {
 };
 
 std::atomic<CUpti_BuffersCallbackRequestFunc> g_request{nullptr};
-std::atomic<uint64_t> g_dropped{0};
-std::atomic<bool> g_per_thread{true};
-std::atomic<bool> g_cleared_by_client{false};  // ZEROED_OUT_ACTIVITY_BUFFER
 
-struct Threads {
-  std::mutex mutex;  // guards the list
+// What a client's records go into.
+struct Target {
+  std::atomic<SharedRequest> request{nullptr};  // of a subscriber among several
+  std::atomic<uint64_t> dropped{0};
+  std::atomic<bool> per_thread{true};
+  std::atomic<bool> cleared_by_client{false};  // ZEROED_OUT_ACTIVITY_BUFFER
+  std::mutex mutex;                            // guards the list
   std::vector<std::shared_ptr<ThreadBuffer>> list;
   std::shared_ptr<ThreadBuffer> shared;  // when buffers are not per thread
 };
-Threads& threads() {
-  static auto* t = new Threads;
-  return *t;
+Target& target(uint32_t client) {
+  static auto* targets = new Target[kClients];
+  return targets[client];
 }
 
-thread_local std::shared_ptr<ThreadBuffer> t_buffer;
+thread_local std::shared_ptr<ThreadBuffer> t_buffers[kClients];
 
 bool is_kernel(const void* record) {
   const auto kind = static_cast<const CUpti_Activity*>(record)->kind;
   return kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || kind == CUPTI_ACTIVITY_KIND_KERNEL;
 }
 
-ThreadBuffer& this_buffer() {
-  Threads& all = threads();
-  if (!g_per_thread.load(std::memory_order_relaxed)) {
+ThreadBuffer& this_buffer(uint32_t client) {
+  Target& all = target(client);
+  auto& t_buffer = t_buffers[client];
+  if (!all.per_thread.load(std::memory_order_relaxed)) {
     const std::lock_guard lock(all.mutex);
     if (!all.shared) all.list.push_back(all.shared = std::make_shared<ThreadBuffer>());
     return *all.shared;
@@ -73,14 +78,14 @@ ThreadBuffer& this_buffer() {
   return *t_buffer;
 }
 
-std::vector<std::shared_ptr<ThreadBuffer>> all_buffers() {
-  const std::lock_guard lock(threads().mutex);
-  return threads().list;
+std::vector<std::shared_ptr<ThreadBuffer>> all_buffers(uint32_t client) {
+  const std::lock_guard lock(target(client).mutex);
+  return target(client).list;
 }
 
-void drop(const void* record) {
+void drop(uint32_t client, const void* record) {
   Machine& m = Machine::get();
-  g_dropped.fetch_add(1);
+  target(client).dropped.fetch_add(1);
   m.truth.records_dropped.fetch_add(1);
   if (is_kernel(record)) m.truth.kernel_records_dropped.fetch_add(1);
 }
@@ -101,9 +106,9 @@ void write_fields(uint8_t* to, const void* record, size_t bytes) {
 void put(Buffer& b, const void* record, size_t bytes, size_t stride, uint64_t complete_at) {
   Machine& m = Machine::get();
   alignas(8) uint8_t stamped[512];
-  if (m.clock().changes_records() && bytes <= sizeof stamped) {
+  if (RecordClock& clock = clock_of(b.client); clock.changes_records() && bytes <= sizeof stamped) {
     std::memcpy(stamped, record, bytes);
-    m.clock().stamp(reinterpret_cast<CUpti_Activity*>(stamped));
+    clock.stamp(reinterpret_cast<CUpti_Activity*>(stamped));
     record = stamped;
   }
   write_fields(b.data + b.used, record, std::min(bytes, stride));
@@ -122,87 +127,154 @@ void put_overhead(Buffer& b, CUpti_ActivityOverheadKind kind, uint64_t start) {
   r.overheadKind = kind;
   r.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
   r.objectId.pt.processId = this_process_id();
-  r.objectId.pt.threadId = this_thread_id();
+  r.objectId.pt.threadId = this_thread_id(system_thread_ids(b.client));
   r.start = start;
   r.end = Machine::get().now();
   put(b, &r, sizeof r, n, 0);
 }
 
 // A fresh buffer from the profiler with room for `bytes`; false: there is none.
-bool request_buffer(Buffer& b, size_t bytes) {
+bool request_buffer(Buffer& b, uint32_t client, size_t bytes) {
   Machine& m = Machine::get();
-  const auto request = g_request.load(std::memory_order_relaxed);
   b = {};
-  if (request) request(&b.data, &b.size, &b.max_records);
+  b.client = client;
+  if (client != 0) {
+    size_t info = sizeof info;  // CUpti_BufferCallbackRequestInfo
+    const auto request = target(client).request.load(std::memory_order_relaxed);
+    if (request) request(&b.data, &b.size, &b.max_records, &info);
+  } else if (const auto request = g_request.load(std::memory_order_relaxed)) {
+    request(&b.data, &b.size, &b.max_records);
+  }
   m.truth.buffers_requested.fetch_add(1, std::memory_order_relaxed);
   if (!b.data) return false;
   note_requested();
-  if (!g_cleared_by_client.load(std::memory_order_relaxed)) std::memset(b.data, 0, b.size);
+  if (!target(client).cleared_by_client.load(std::memory_order_relaxed)) std::memset(b.data, 0, b.size);
   if (b.size >= bytes) return true;
   complete_later(b);  // too small for anything: it goes back empty
   b = {};
   return false;
 }
 
-void append(ThreadBuffer& t, const void* record, size_t bytes, uint64_t complete_at) {
+void append(uint32_t client, ThreadBuffer& t, const void* record, size_t bytes, uint64_t complete_at) {
   Machine& m = Machine::get();
   const size_t n = stride(static_cast<const CUpti_Activity*>(record)->kind, m.version());
   if (n == 0) return;  // a kind that the emulated version does not write
   Buffer& b = t.buffer;
   if (!b.data || !b.has_room(n)) {
-    const bool overhead = kind_enabled(CUPTI_ACTIVITY_KIND_OVERHEAD);
+    const bool overhead = kind_enabled(CUPTI_ACTIVITY_KIND_OVERHEAD, client);
     const uint64_t start = overhead ? m.now() : 0;
     const bool flushed = b.data != nullptr;
     if (flushed) complete_later(b);
     const uint64_t requested = overhead ? m.now() : 0;
-    if (!request_buffer(b, n)) return drop(record);
+    if (!request_buffer(b, client, n)) return drop(client, record);
     if (overhead) {
       put_overhead(b,
                    m.version() >= 130000 ? CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST
                                          : CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE,
                    requested);
       if (flushed) put_overhead(b, CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH, start);
-      if (!b.has_room(n)) return drop(record);
+      if (!b.has_room(n)) return drop(client, record);
     }
   }
   put(b, record, bytes, n, complete_at);
   ++t.written;
 }
 
-void release_held(ThreadBuffer& t) {
-  for (const Held& h : t.held) append(t, h.bytes.data(), h.bytes.size(), h.complete_at);
+void release_held(uint32_t client, ThreadBuffer& t) {
+  for (const Held& h : t.held) append(client, t, h.bytes.data(), h.bytes.size(), h.complete_at);
   t.held.clear();
 }
 
 }  // namespace
 
-void emit(const void* record, size_t bytes, uint64_t complete_at) {
-  ThreadBuffer& t = this_buffer();
+namespace {
+
+void emit_to(uint32_t client, const void* record, size_t bytes, uint64_t complete_at) {
+  ThreadBuffer& t = this_buffer(client);
   const std::lock_guard lock(t.mutex);
   if (any_fault()) {
-    if (strikes(CUPTISIM_FAULT_DROP_RECORDS)) return drop(record);
+    if (strikes(CUPTISIM_FAULT_DROP_RECORDS)) return drop(client, record);
     if (const auto late = strikes(CUPTISIM_FAULT_LATE_RECORDS)) {
       const auto* from = static_cast<const uint8_t*>(record);
       t.held.push_back({{from, from + bytes}, complete_at, t.written + late->b});
       return;
     }
   }
-  append(t, record, bytes, complete_at);
+  append(client, t, record, bytes, complete_at);
   while (!t.held.empty() && t.held.front().after <= t.written) {
     const Held h = std::move(t.held.front());
     t.held.erase(t.held.begin());
-    append(t, h.bytes.data(), h.bytes.size(), h.complete_at);
+    append(client, t, h.bytes.data(), h.bytes.size(), h.complete_at);
   }
 }
 
-void set_per_thread_buffers(bool on) { g_per_thread = on; }
+// The record as the settings of this subscriber want it, in memory of its own.
+void fit(uint32_t client, CUpti_Activity* record, bool first) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+      auto& k = *reinterpret_cast<CUpti_ActivityKernel10*>(record);
+      if (!latency_timestamps(client)) k.queued = k.submitted = 0;
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      auto& a = *reinterpret_cast<CUpti_ActivityAPI*>(record);
+      if (a.threadId == this_thread_id()) a.threadId = this_thread_id(system_thread_ids(client));
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_DEVICE: {
+      auto& d = *reinterpret_cast<CUpti_ActivityDevice5*>(record);
+      if (!first) d.name = strdup(d.name);
+      return;
+    }
+    default:
+      return;
+  }
+}
 
-void set_cleared_by_client(bool on) { g_cleared_by_client = on; }
+}  // namespace
 
-void forget_buffer_callbacks() { g_request = nullptr; }
+void emit(const void* record, size_t bytes, uint64_t complete_at) {
+  if (!sharing()) return emit_to(0, record, bytes, complete_at);
+  bool first = true;
+  for (uint32_t i = 1; i < kClients; ++i) {
+    const bool only = only_for() >= 0;
+    if (!client(i).alive || !wants(i, static_cast<const CUpti_Activity*>(record))) continue;
+    if (only && only_for() != static_cast<int>(i)) continue;
+    alignas(8) uint8_t copy[512];
+    std::memcpy(copy, record, std::min(bytes, sizeof copy));
+    fit(i, reinterpret_cast<CUpti_Activity*>(copy), std::exchange(first, false));
+    emit_to(i, copy, bytes, complete_at);
+  }
+}
+
+void set_per_thread_buffers(uint32_t client, bool on) { target(client).per_thread = on; }
+
+void set_cleared_by_client(uint32_t client, bool on) { target(client).cleared_by_client = on; }
+
+void set_request_callback(uint32_t client, SharedRequest request) { target(client).request = request; }
+
+uint64_t take_dropped(uint32_t client) { return target(client).dropped.exchange(0); }
+
+void forget_buffers(uint32_t client) {
+  if (client == 0) return g_request.store(nullptr);
+  target(client).request = nullptr;
+  for (const auto& t : all_buffers(client)) {
+    Buffer b;
+    {
+      const std::lock_guard lock(t->mutex);
+      std::swap(b, t->buffer);
+      t->held.clear();
+    }
+    b.used = 0;
+    if (b.data) complete_now(b, 0);
+  }
+  set_complete_callback(client, nullptr);
+}
 
 void discard_buffers() {
-  for (const auto& t : all_buffers()) {
+  for (const auto& t : all_buffers(0)) {
     Buffer b;
     {
       const std::lock_guard lock(t->mutex);
@@ -214,7 +286,7 @@ void discard_buffers() {
     if (b.data) complete_now(b, 0);
   }
   discard_pending();
-  g_dropped = 0;
+  for (uint32_t i = 0; i < kClients; ++i) target(i).dropped = 0;
 }
 
 }  // namespace sim
@@ -225,6 +297,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCall
                                                                CUpti_BuffersCallbackCompleteFunc complete) {
   SIM_FAULTS("cuptiActivityRegisterCallbacks");
   if (!request || !complete) return CUPTI_ERROR_INVALID_PARAMETER;
+  SIM_ALONE;
   g_request = request;
   set_complete_callback(complete);
   return CUPTI_SUCCESS;
@@ -232,19 +305,23 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCall
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
   SIM_FAULTS("cuptiActivityFlushAll");
-  if (!g_request.load()) return CUPTI_ERROR_INVALID_OPERATION;
+  bool registered = g_request.load() != nullptr;
+  for (uint32_t i = 1; i < kClients; ++i) registered = registered || target(i).request.load();
+  if (!registered) return CUPTI_ERROR_INVALID_OPERATION;
   const bool forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
   const uint64_t now = Machine::get().now();
-  for (const auto& t : all_buffers()) {
-    Buffer ready;
-    {
-      const std::lock_guard lock(t->mutex);
-      release_held(*t);
-      if (!t->buffer.data || (!forced && t->buffer.complete_at > now)) continue;
-      std::swap(ready, t->buffer);
+  // Everybody's: a subscriber cannot flush its own alone.
+  for (uint32_t i = 0; i < kClients; ++i)
+    for (const auto& t : all_buffers(i)) {
+      Buffer ready;
+      {
+        const std::lock_guard lock(t->mutex);
+        release_held(i, *t);
+        if (!t->buffer.data || (!forced && t->buffer.complete_at > now)) continue;
+        std::swap(ready, t->buffer);
+      }
+      complete_now(ready, now);
     }
-    complete_now(ready, now);
-  }
   complete_pending(now, forced);
   return CUPTI_SUCCESS;
 }
@@ -257,6 +334,11 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityFlush(CUcontext, uint32_t, uint32_t
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid,
                                                            CUpti_Activity** record) {
   SIM_FAILURE("cuptiActivityGetNextRecord");  // reads a buffer, not the machine
+  if (sharing()) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  return next_record(buffer, valid, record);
+}
+
+CUptiResult sim::next_record(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
   if (!buffer || !record) return CUPTI_ERROR_INVALID_PARAMETER;
   const uint32_t version = Machine::get().version();
   size_t at = 0;
@@ -277,6 +359,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
   SIM_FAULTS("cuptiActivityGetNumDroppedRecords");
   if (!dropped) return CUPTI_ERROR_INVALID_PARAMETER;
-  *dropped = g_dropped.exchange(0);
+  SIM_ALONE;
+  *dropped = take_dropped(0);
   return CUPTI_SUCCESS;
 }

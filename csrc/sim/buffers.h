@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "delivery.h"
+
 namespace sim {
 
 // Puts a record into the calling thread's buffer. It is complete at `complete_at` (0: already).
@@ -13,11 +15,14 @@ void emit(const void* record, size_t bytes, uint64_t complete_at);
 uint32_t buffers_outstanding();
 // Hands every buffer back without records.
 void discard_buffers();
-// As if cuptiActivityRegisterCallbacks had not been called.
-void forget_buffer_callbacks();
-void set_per_thread_buffers(bool on);
+// As if the client had not registered any, and without those it has.
+void forget_buffers(uint32_t client);
+void set_per_thread_buffers(uint32_t client, bool on);
 // The profiler clears its buffers; else they are cleared here when they are asked for, on the launching
 // thread.
-void set_cleared_by_client(bool on);
+void set_cleared_by_client(uint32_t client, bool on);
+CUptiResult next_record(uint8_t* buffer, size_t valid, CUpti_Activity** record);
+uint64_t take_dropped(uint32_t client);
+void set_request_callback(uint32_t client, SharedRequest request);
 
 }  // namespace sim

@@ -1,6 +1,8 @@
-// The subscriber and its callbacks.
+// Subscribers and their callbacks.
 #pragma once
 #include <cupti_callbacks.h>
+
+#include <cstdint>
 
 namespace sim {
 
@@ -10,6 +12,8 @@ void call_back(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* d
 // A callback of the resource domain.
 void resource_callback(CUpti_CallbackId cbid, CUcontext context, CUstream stream = nullptr,
                        void* descriptor = nullptr);
+void disable_callbacks(uint32_t client);
+// The only one.
 void drop_subscriber();
 
 }  // namespace sim

@@ -2,6 +2,7 @@
 #include "activity.h"
 #include "buffers.h"
 #include "callbacks.h"
+#include "clients.h"
 #include "counter_model.h"
 #include "counters.h"
 #include "faults.h"
@@ -30,7 +31,8 @@ void reset(const cuptisim_config& config) {
   clear_given_counters();
   clear_faults();
   discard_buffers();
-  reset_activity_settings();
+  forget_clients();
+  reset_activity_settings(0);
   clear_graphs();
   forget_primary_contexts();
   Machine::get().reset(config);

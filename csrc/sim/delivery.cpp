@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "buffers.h"
+#include "clients.h"
 #include "faults.h"
 #include "inside.h"
 #include "layout.h"
@@ -21,6 +22,7 @@ namespace sim {
 namespace {
 
 std::atomic<CUpti_BuffersCallbackCompleteFunc> g_complete{nullptr};
+std::atomic<SharedComplete> g_shared_complete[kClients];
 std::atomic<uint32_t> g_outstanding{0};
 std::atomic<uint32_t> g_period_ms{0};
 
@@ -164,6 +166,8 @@ void Worker::loop() {
 
 void set_complete_callback(CUpti_BuffersCallbackCompleteFunc complete) { g_complete = complete; }
 
+void set_complete_callback(uint32_t client, SharedComplete complete) { g_shared_complete[client] = complete; }
+
 void note_requested() { g_outstanding.fetch_add(1); }
 
 uint32_t buffers_outstanding() { return g_outstanding.load(); }
@@ -171,10 +175,15 @@ uint32_t buffers_outstanding() { return g_outstanding.load(); }
 void complete_later(const Buffer& b) { Worker::get().give(b); }
 
 void complete_now(Buffer& b, uint64_t now) {
-  if (now != 0 && b.complete_at > now) cut_unfinished(b, Machine::get().clock().of(now));
+  if (now != 0 && b.complete_at > now) cut_unfinished(b, clock_of(b.client).of(now));
   if (const auto f = fault(CUPTISIM_FAULT_SHUFFLE)) shuffle(b, std::max<uint64_t>(f->a, 2));
   Machine::get().truth.buffers_completed.fetch_add(1);
   g_outstanding.fetch_sub(1);
+  if (b.client != 0) {
+    size_t info[4] = {sizeof info};  // CUpti_BufferCallbackCompleteInfo: thread, no layouts
+    if (const auto complete = g_shared_complete[b.client].load()) complete(b.data, b.size, b.used, info);
+    return;
+  }
   if (const auto complete = g_complete.load()) complete(nullptr, 0, b.data, b.size, b.used);
 }
 

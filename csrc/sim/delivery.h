@@ -13,6 +13,7 @@ struct Buffer {
   size_t used = 0;
   size_t max_records = 0;  // 0: as many as fit
   size_t records = 0;
+  uint32_t client = 0;
   uint64_t complete_at = 0;  // when the last piece of work in it ends
 
   bool has_room(size_t bytes) const {
@@ -20,7 +21,13 @@ struct Buffer {
   }
 };
 
+// As cuptiActivityRegisterCallbacks_v2 has them.
+using SharedRequest = void(CUPTIAPI*)(uint8_t** buffer, size_t* size, size_t* max_records, void* info);
+using SharedComplete = void(CUPTIAPI*)(uint8_t* buffer, size_t size, size_t valid, void* info);
+
 void set_complete_callback(CUpti_BuffersCallbackCompleteFunc complete);
+// null: what it left behind is nobody's.
+void set_complete_callback(uint32_t client, SharedComplete complete);
 void note_requested();
 
 // By the library's own thread, once its work is done.

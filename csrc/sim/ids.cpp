@@ -7,6 +7,7 @@
 
 #include "callbacks.h"
 #include "cbid_names.h"
+#include "clients.h"
 #include "faults.h"
 #include "layout.h"
 #include "machine.h"
@@ -23,6 +24,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiGetVersion(uint32_t* version) {
 SIM_EXPORT CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* timestamp) {
   SIM_FAULTS("cuptiGetTimestamp");
   if (!timestamp) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (sharing()) return CUPTI_ERROR_NOT_COMPATIBLE;
   Machine& m = Machine::get();
   *timestamp = m.clock().timestamp(m.now());
   return CUPTI_SUCCESS;

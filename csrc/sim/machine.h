@@ -140,6 +140,7 @@ class Machine {
 
 // Thread and process IDs as records carry them.
 uint32_t this_thread_id();
+uint32_t this_thread_id(bool system);
 void set_this_thread_id(uint32_t tid);
 uint32_t this_process_id();
 

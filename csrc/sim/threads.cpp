@@ -21,10 +21,12 @@ const int g_at_fork = pthread_atfork(nullptr, nullptr, [] {
 
 }  // namespace
 
-uint32_t this_thread_id() {
+uint32_t this_thread_id() { return this_thread_id(system_thread_ids(0)); }
+
+uint32_t this_thread_id(bool system) {
   if (t_given) return t_given;
   // What a profiler gets unless it asked for system IDs: a pthread handle cut to 32 bits.
-  if (!system_thread_ids()) return static_cast<uint32_t>(pthread_self());
+  if (!system) return static_cast<uint32_t>(pthread_self());
   if (!t_system) t_system = static_cast<uint32_t>(syscall(SYS_gettid));
   return t_system;
 }

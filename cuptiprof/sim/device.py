@@ -83,6 +83,7 @@ class Fault(enum.IntEnum):
     OTHER_CHIP = 100
     UNAVAILABLE = 101
     CLOCKS_LOCKED = 102
+    OLD_DRIVER = 120
 
 
 class _OpStruct(ctypes.Structure):
