@@ -83,7 +83,7 @@ size_t profile_ranges(CUcontext context, CUpti_ProfilerRange range, int rounds) 
        object, data.size(), data.data());
   const auto replay = range == CUPTI_AutoRange ? CUPTI_KernelReplay : CUPTI_UserReplay;
   CALL(cuptiRangeProfilerSetConfig, CUpti_RangeProfiler_SetConfig_Params, object, config.size(),
-       config.data(), data.size(), data.data(), range, replay, kRows, 1, 1);
+       config.data(), data.size(), data.data(), range, replay, size_t{2000}, 1, 1);
   size_t dropped = 0;
   for (int i = 0; i < rounds; ++i) {
     CALL(cuptiRangeProfilerStart, CUpti_RangeProfiler_Start_Params, object);
