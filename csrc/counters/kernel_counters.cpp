@@ -71,7 +71,8 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
     c.retry.wait();
   } else if (x_direct) {
     try {
-      c.batch = std::make_unique<RangeBatch>(std::move(profiler), RangeMode::kAutoRange, x_options.batch);
+      c.batch = std::make_unique<RangeBatch>(std::move(profiler), RangeMode::kAutoRange, x_options.batch,
+                                             &x_strangers);
     } catch (...) {
       c.refused = CUPTI_ERROR_OUT_OF_MEMORY;
     }
@@ -305,7 +306,10 @@ void KernelCounters::make_way(std::atomic<const void*>& place, CUcontext context
                               std::chrono::milliseconds patience) noexcept {
   const HeldTurn turn(x_turn, patience);
   // A launch that is being captured does not run, and a stop might wait for the context.
-  if (turn && !g_captures.any()) stop_all_of(context);
+  if (turn && !g_captures.any())
+    stop_all_of(context);
+  else
+    x_strangers.fetch_add(1);  // it becomes a range of a batch that knows nothing of it
   g_exclusion.enter(place, context, patience);
 }
 

@@ -89,7 +89,8 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   const bool x_direct;     // no replay
   const bool x_selective;  // other launches come between: the profiler runs only around those selected
   std::atomic<bool> x_on{true};
-  Turn x_turn;  // guards what follows
+  std::atomic<uint64_t> x_strangers{0};  // launches that ran while a profiler stayed started, without a row
+  Turn x_turn;                           // guards what follows
   std::vector<PerContext> x_contexts;
   PerContext* x_current = nullptr;
   uint16_t x_group = 0;       // of the running step

@@ -9,8 +9,13 @@
 
 namespace cuptiprof {
 
-RangeBatch::RangeBatch(std::unique_ptr<RangeProfiler> profiler, RangeMode mode, uint32_t capacity)
-    : x_profiler(std::move(profiler)), x_automatic(mode == RangeMode::kAutoRange), x_capacity(capacity) {
+RangeBatch::RangeBatch(std::unique_ptr<RangeProfiler> profiler, RangeMode mode, uint32_t capacity,
+                       const std::atomic<uint64_t>* strangers)
+    : x_profiler(std::move(profiler)),
+      x_automatic(mode == RangeMode::kAutoRange),
+      x_capacity(capacity),
+      x_strangers(strangers),
+      x_strangers_before(this->strangers()) {
   x_pending.reserve(capacity + 1);
   x_open.reserve(64);
 }
@@ -136,6 +141,7 @@ void RangeBatch::start_anew() noexcept {
   x_pass = 1;
   x_starts = 0;
   x_doubtful = false;
+  x_strangers_before = strangers();
   // A finished image is not written to again: the next range begins a new one.
   x_profiler->forget();
 }
@@ -149,14 +155,18 @@ void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents
   const bool stopped = stop(events);
   const RangeConfig* config = x_profiler->config();
   if (!config || x_pending.empty()) return start_anew();
-  const CUptiResult decoded = stopped ? x_profiler->decode(nullptr) : CUPTI_ERROR_INVALID_OPERATION;
+  size_t lost = 0;
+  const CUptiResult decoded = stopped ? x_profiler->decode(&lost) : CUPTI_ERROR_INVALID_OPERATION;
   if (decoded != CUPTI_SUCCESS) {
     events.fail(decoded, "cuptiRangeProfilerDecodeData", count_kept());
     x_broken = true;
     return start_anew();
   }
   const size_t ranges = x_profiler->ranges();
-  if (!match(ranges)) {
+  // Automatic ranges are told apart by their number alone: one that is lost and one of a stranger would be as
+  // many as expected.
+  const bool countable = !x_automatic || (lost == 0 && strangers() == x_strangers_before);
+  if (!countable || !match(ranges)) {
     events.dropped.fetch_add(count_kept());
     return start_anew();
   }

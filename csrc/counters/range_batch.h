@@ -8,6 +8,7 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -19,8 +20,10 @@ namespace cuptiprof {
 // Whoever holds the strategy's turn may use it.
 class RangeBatch {
  public:
-  // `mode`: of kUserRange or kAutoRange.
-  RangeBatch(std::unique_ptr<RangeProfiler> profiler, RangeMode mode, uint32_t capacity);
+  // `mode`: of kUserRange or kAutoRange. `strangers`: launches that ran between automatic ranges without a
+  // row; who counts one there does so before it runs.
+  RangeBatch(std::unique_ptr<RangeProfiler> profiler, RangeMode mode, uint32_t capacity,
+             const std::atomic<uint64_t>* strangers = nullptr);
 
   // Ready for ranges of this group; what was measured in another one is finished first.
   bool prepare(const RangeConfig& config, uint16_t group, uint16_t levels, const MetricHost& host,
@@ -70,10 +73,13 @@ class RangeBatch {
     return x_automatic ? std::min<size_t>(most, x_trusted) : most;
   }
   bool match(size_t ranges) noexcept;
+  uint64_t strangers() const noexcept { return x_strangers ? x_strangers->load() : 0; }
 
   std::unique_ptr<RangeProfiler> x_profiler;
   const bool x_automatic;
   const uint32_t x_capacity;
+  const std::atomic<uint64_t>* const x_strangers;
+  uint64_t x_strangers_before;  // the batch began
   // What this CUPTI makes of kernels between start and stop is learnt on a few: each batch that came out
   // right lets the next be larger.
   uint32_t x_trusted = 4;

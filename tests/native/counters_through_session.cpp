@@ -102,12 +102,15 @@ void work(const std::atomic<bool>& stop, int id) {
         cuptisim_op capture = op_of(CUPTISIM_OP_GRAPH_BEGIN_CAPTURE, context, stream);
         capture.graph_id =
             1000 + static_cast<uint32_t>(id) * 100000 + static_cast<uint32_t>(random() % 100000);
-        run(capture);
-        run(kernel(names[0], 0, context, stream));
+        // Unloading a module would break the capture.
+        const std::shared_lock launching(g_modules);
+        const cuptisim_op captured = kernel(names[0], 0, context, stream);
+        g_sim.run(&capture, 1, nullptr);
+        g_sim.run(&captured, 1, nullptr);
         capture.kind = CUPTISIM_OP_GRAPH_END_CAPTURE;
-        run(capture);
+        g_sim.run(&capture, 1, nullptr);
         capture.kind = CUPTISIM_OP_GRAPH_LAUNCH;
-        run(capture);
+        g_sim.run(&capture, 1, nullptr);
         break;
       }
       default:

@@ -81,9 +81,9 @@ void launch(decltype(&cuptisim_run) run, int round) {
     ops[i].grid[0] = 1 + 8 * round + static_cast<int>(i);
   }
   const uint32_t region = region_name_id("region_" + std::to_string(round));
-  const bool in = enter_region(g_region_mode.load(), region, nullptr, 0);
+  const uint64_t in = enter_region(g_region_mode.load(), region, nullptr, 0);
   require(run(ops.data(), ops.size(), nullptr) == 0, "cuptisim_run");
-  if (in) exit_region(region, 0);
+  if (in) exit_region(in, 0);
 }
 
 }  // namespace
