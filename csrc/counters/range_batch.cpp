@@ -166,6 +166,7 @@ void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents
   // Automatic ranges are told apart by their number alone: one that is lost and one of a stranger would be as
   // many as expected.
   const bool countable = !x_automatic || (lost == 0 && strangers() == x_strangers_before);
+  if (!countable) x_trusted = kFirstTrusted;
   if (!countable || !match(ranges)) {
     events.dropped.fetch_add(count_kept());
     return start_anew();
@@ -216,7 +217,7 @@ bool RangeBatch::match(size_t ranges) noexcept try {
     // Something else made ranges, or those from before a start are gone: from now on neither is relied on.
     if (x_starts > 1 && ranges < certain) x_decodes_each = true;
     if (ranges > launches) x_stays = false;
-    x_trusted = 4;
+    x_trusted = kFirstTrusted;
     return false;
   }
   for (size_t i = 0; i < ranges; ++i) {

@@ -82,7 +82,8 @@ class RangeBatch {
   uint64_t x_strangers_before;  // the batch began
   // What this CUPTI makes of kernels between start and stop is learnt on a few: each batch that came out
   // right lets the next be larger.
-  uint32_t x_trusted = 4;
+  static constexpr uint32_t kFirstTrusted = 4;
+  uint32_t x_trusted = kFirstTrusted;
   bool x_stays = true;          // only launches became ranges
   bool x_decodes_each = false;  // ranges from before a start do not outlive it
   uint16_t x_group = 0xffff;

@@ -156,12 +156,13 @@ def test_control_c_in_the_middle(gpu: Gpu) -> None:
 
 @pytest.mark.parametrize("metrics", [ONE_PASS, SEVERAL])
 def test_graphs_launched_beside_counted_kernels_are_not_counted_with_them(gpu: Gpu, metrics: list[str]) -> None:
-    done = threading.Event()
+    done, made = threading.Event(), threading.Event()
     gpu.prepare("node", "warm", "k")
     side = gpu.stream()
 
     def launch_graphs() -> None:
         graph = gpu.graph(lambda s: gpu.launch("node", stream=s, count=3))
+        made.set()  # nothing is counted while it is being captured
         while not done.is_set():
             gpu.run_graph(graph, side)
 
@@ -169,11 +170,12 @@ def test_graphs_launched_beside_counted_kernels_are_not_counted_with_them(gpu: G
         gpu.launch("warm")
         thread = threading.Thread(target=launch_graphs)
         thread.start()
+        assert made.wait(30)
         for _ in range(200):
             gpu.launch("k")
         done.set()
         thread.join()
     result = prof.result()
-    assert len(result.metric_ranges) > 100
+    assert len(result.metric_ranges) > 100, counted(result)
     assert len(result.metric_ranges) + sum(counted(result).values()) == 200
     np.testing.assert_allclose(result.counters["inst_executed"], gpu.instructions("k"), rtol=1e-9)
