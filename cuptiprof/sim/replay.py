@@ -146,6 +146,7 @@ class TracePlayer:
                     if not turns.wait(thread):
                         return
                     if waiting:
+                        device.advance(turn[0].at)  # after the others' last call, which may bear the same time
                         _core._backward_ends()
                     for step in turn:
                         self._pace(step.at - origin, began)
