@@ -109,7 +109,11 @@ void recycle_slot(ThreadSlot& slot) noexcept {
 
 void set_thread_id(uint32_t tid) noexcept {
   t_shown_tid = tid;
-  if (ThreadSlot* slot = this_thread_slot()) slot->tid.store(own_tid(), std::memory_order_relaxed);
+  ThreadSlot* slot = this_thread_slot();
+  if (!slot) return;
+  slot->tid.store(own_tid(), std::memory_order_relaxed);
+  // What a thread was handed can claim its slot before it has its name.
+  slot->is_worker.store(is_worker(), std::memory_order_relaxed);
 }
 
 }  // namespace cuptiprof
