@@ -28,7 +28,9 @@ RegionToken hand_over(uint64_t task) noexcept {
     return token;
   }
   // A worker's own stack may be empty and it works inside a region nevertheless.
-  if (slot->open_regions == 0 && !slot->is_worker.load(std::memory_order_relaxed)) return token;
+  if (slot->open_regions <= slot->left_elsewhere.load(std::memory_order_relaxed) &&
+      !slot->is_worker.load(std::memory_order_relaxed))
+    return token;
   uint32_t number = g_tokens.fetch_add(1, std::memory_order_relaxed) + 1;
   if (number == 0) number = g_tokens.fetch_add(1, std::memory_order_relaxed) + 1;
   token.time = now_ns();

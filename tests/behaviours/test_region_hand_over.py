@@ -382,6 +382,7 @@ def test_left_on_another_thread(gpu: Gpu, elsewhere: Elsewhere) -> None:
             crossing.__enter__()
             gpu.launch("in")
             elsewhere.run(lambda: crossing.__exit__(None, None, None))
+            assert cuptiprof.current_region() is None
             gpu.launch("after")
 
     r = collected(gpu, body)
