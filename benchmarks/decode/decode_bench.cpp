@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "collect/record_decoder.h"
-#include "collect/regions.h"
+#include "collect/records/record_decoder.h"
+#include "collect/regions/regions.h"
 #include "cupti/api.h"
 #include "filter/kernel_filter.h"
 

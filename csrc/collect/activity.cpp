@@ -5,16 +5,16 @@
 #include <thread>
 
 #include "base/error.h"
-#include "collect/clock_source.h"
-#include "collect/kernel_names.h"
-#include "collect/kinds.h"
-#include "collect/regions.h"
+#include "collect/records/kernel_names.h"
+#include "collect/regions/regions.h"
+#include "collect/setup/clock_source.h"
+#include "collect/setup/kinds.h"
 #include "cupti/api.h"
 #include "cupti/call.h"
 #include "cupti/captures.h"
 #include "cupti/cbids.h"
 #include "cupti/detach.h"
-#include "cupti/exclusion.h"
+#include "launch/exclusion.h"
 
 namespace cuptiprof {
 namespace {

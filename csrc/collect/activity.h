@@ -23,15 +23,15 @@
 #include <string>
 #include <vector>
 
-#include "collect/buffer_pool.h"
-#include "collect/buffer_watch.h"
-#include "collect/departure.h"
-#include "collect/external_correlation.h"
-#include "collect/settings.h"
-#include "collect/thread_slots.h"
-#include "cupti/observers.h"
+#include "collect/buffers/buffer_pool.h"
+#include "collect/buffers/buffer_watch.h"
+#include "collect/regions/external_correlation.h"
+#include "collect/setup/departure.h"
+#include "collect/setup/settings.h"
 #include "cupti/subscriber_calls.h"
+#include "launch/observers.h"
 #include "store/losses.h"
+#include "threads/thread_slots.h"
 
 namespace cuptiprof {
 

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "collect/activity.h"
-#include "collect/thread_slots.h"
 #include "cupti/api.h"
+#include "threads/thread_slots.h"
 
 namespace cuptiprof {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "collect/activity.h"
-#include "collect/decoder.h"
-#include "collect/regions.h"
+#include "collect/records/decoder.h"
+#include "collect/regions/regions.h"
 #include "cupti/api.h"
 #include "cupti/call.h"
 #include "cupti/captures.h"

@@ -3,14 +3,14 @@
 
 #include "base/clock.h"
 #include "collect/activity.h"
-#include "collect/kernel_names.h"
-#include "collect/live_regions.h"
-#include "collect/regions.h"
+#include "collect/records/kernel_names.h"
+#include "collect/regions/live_regions.h"
+#include "collect/regions/regions.h"
 #include "cupti/captures.h"
 #include "cupti/cbids.h"
-#include "cupti/exclusion.h"
-#include "cupti/launch_gate.h"
-#include "cupti/launch_params.h"
+#include "launch/exclusion.h"
+#include "launch/launch_gate.h"
+#include "launch/launch_params.h"
 
 namespace cuptiprof {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "collect/activity.h"
-#include "collect/kernel_names.h"
+#include "collect/records/kernel_names.h"
 #include "cupti/api.h"
 #include "cupti/cbids.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "counters/range_profiler.h"
+#include "counters/range/range_profiler.h"
 #include "cupti/call.h"
 #include "cupti/captures.h"
 

@@ -1,7 +1,7 @@
 // What stands in the way of counting on this machine, said when a session starts instead of after the first
 // launch: a permission that is missing, another profiler, a device that cannot be profiled.
 #pragma once
-#include "counters/counter_strategy.h"
+#include "counters/strategy/counter_strategy.h"
 #include "cupti/api.h"
 
 namespace cuptiprof {

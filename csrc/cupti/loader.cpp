@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "cupti/api.h"
-#include "cupti/records.h"
+#include "cupti/record_versions.h"
 
 namespace cuptiprof {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/demangle.h"
+#include "base/demangle/demangle.h"
 
 namespace cuptiprof {
 

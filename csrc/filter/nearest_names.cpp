@@ -4,7 +4,7 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "base/demangle.h"
+#include "base/demangle/demangle.h"
 #include "filter/pattern.h"
 
 namespace cuptiprof {

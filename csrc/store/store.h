@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/intern.h"
+#include "base/string_table.h"
 #include "store/losses.h"
 #include "store/page_warmer.h"
 #include "store/rows.h"

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "collect/regions.h"
+#include "collect/regions/regions.h"
 #include "cupti/api.h"
-#include "session.h"
+#include "session/session.h"
 #include "sim/cuptisim.h"
 
 using namespace cuptiprof;

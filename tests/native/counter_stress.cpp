@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../csrc/sim/cuptisim.h"
+#include "sim/cuptisim.h"
 
 namespace {
 

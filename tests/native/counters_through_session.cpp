@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "collect/regions.h"
-#include "counters/planner.h"
+#include "collect/regions/regions.h"
+#include "counters/plan/planner.h"
 #include "cupti/api.h"
-#include "session.h"
+#include "session/session.h"
 #include "sim/cuptisim.h"
 
 using namespace cuptiprof;

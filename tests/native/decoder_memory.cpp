@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "collect/regions.h"
+#include "collect/regions/regions.h"
 #include "cupti/api.h"
-#include "session.h"
+#include "session/session.h"
 #include "sim/cuptisim.h"
 
 using namespace cuptiprof;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/demangle.h"
+#include "base/demangle/demangle.h"
 #include "base/error.h"
 #include "filter/filter_state.h"
 #include "filter/nearest_names.h"

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "cupti/api.h"
-#include "session.h"
+#include "session/session.h"
 #include "sim/cuptisim.h"
 
 using namespace cuptiprof;

@@ -13,37 +13,95 @@ import pytest
 import cuptiprof
 
 ROOT = Path(__file__).resolve().parents[2]
-ALLOWED = {
-    "base": {"base"},
-    "cupti": {"base", "cupti"},
-    "store": {"base", "store"},
-    "filter": {"base", "filter"},
-    "collect": {"base", "cupti", "store", "filter", "collect"},
-    "counters": {"base", "cupti", "store", "filter", "counters"},
-    "probes": {"base", "cupti", "probes"},
-    "session": {"base", "cupti", "store", "filter", "collect", "counters", "session"},
-    "bindings": {"base", "cupti", "store", "filter", "collect", "counters", "probes", "session", "bindings"},
+CSRC = ROOT / "csrc"
+# Rooms of csrc from the ground up: what each includes beside itself. Files that lie in a room with sub-rooms are above
+# those. Nothing is allowed that stands further down, so that there is no circle.
+ROOMS: dict[str, set[str]] = {
+    "base": set(),
+    "base/demangle": set(),
+    "cupti": {"base"},
+    "store": {"base"},
+    "filter": {"base", "base/demangle"},
+    "threads": {"base"},
+    "launch": {"threads"},
+    "collect/buffers": {"base"},
+    "collect/setup": {"base", "cupti"},
+    "collect/regions": {"base", "cupti", "store", "threads", "launch", "collect/buffers"},
+    "collect/records": {"base", "cupti", "store", "filter", "collect/buffers", "collect/regions"},
+    "collect": {
+        *("base", "cupti", "store", "threads", "launch"),
+        *("collect/buffers", "collect/setup", "collect/regions", "collect/records"),
+    },
+    "counters/plan": {"base", "cupti", "filter"},
+    "counters/strategy": {"base", "cupti", "filter", "launch", "counters/plan"},
+    "counters/range": {"base", "cupti", "store", "launch", "counters/plan", "counters/strategy"},
+    "counters/sample": {"base", "cupti", "counters/strategy"},
+    "counters": {"base", "cupti", "counters/strategy", "counters/range", "counters/sample"},
+    "probes": {"base", "cupti"},
+    "session": {
+        *("base", "cupti", "store", "launch", "collect", "collect/records", "collect/regions"),
+        *("counters", "counters/strategy"),
+    },
+    "bindings": {
+        *("base", "base/demangle", "cupti", "store", "filter", "collect", "collect/records", "collect/regions"),
+        *("counters", "counters/plan", "counters/strategy", "probes", "session"),
+    },
+    # The stand-in is a library of its own, with NVIDIA's headers and nothing of ours.
     "sim": set(),
+    "sim/machine": {"sim"},
+    "sim/counters": {"sim", "sim/machine"},
+    "sim/activity": {"sim", "sim/machine", "sim/counters"},
+    "sim/calls": {"sim", "sim/machine", "sim/counters", "sim/activity"},
+    "sim/abi": {"sim", "sim/machine", "sim/counters", "sim/activity", "sim/calls"},
 }
+# Rooms that see NVIDIA's headers.
+KNOWS_CUPTI = ("cupti", "launch", "collect", "counters", "probes", "session", "bindings", "sim")
+SOURCES = sorted(p for p in CSRC.rglob("*") if p.suffix in (".h", ".cpp", ".def", ".cu"))
 
 
-def layer(path: Path) -> str:
-    inside = path.relative_to(ROOT / "csrc")
-    return inside.parts[0] if len(inside.parts) > 1 else "session"
+def room(path: Path) -> str:
+    return path.relative_to(CSRC).parent.as_posix()
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "csrc").rglob("*.[ch]*")), ids=lambda p: str(p.relative_to(ROOT)))
+def included(path: Path) -> list[str]:
+    return re.findall(r'#include "([^"]+)"', path.read_text())
+
+
+def rooms_included(path: Path) -> set[str]:
+    # A kernel's source (.cu) stands beside the header it includes.
+    return {Path(i).parent.as_posix() for i in included(path) if "/" in i} - {room(path)}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(CSRC)))
 def test_includes_go_one_way(path: Path) -> None:
     text = path.read_text()
-    includes = re.findall(r'#include "([^"]+)"', text)
-    for include in includes:
-        if "/" in include or include == "session.h":
-            target = include.split("/")[0] if "/" in include else "session"
-            assert target in ALLOWED[layer(path)], f"{path} includes {include}"
-    if layer(path) != "bindings":
+    assert rooms_included(path) <= ROOMS[room(path)], f"{path} includes {rooms_included(path) - ROOMS[room(path)]}"
+    if room(path) != "bindings":
         assert "pybind11" not in text and "<Python.h>" not in text
-    if layer(path) not in ("cupti", "collect", "counters", "probes", "sim", "bindings", "session"):
+    if not room(path).startswith(KNOWS_CUPTI):
         assert "<cupti" not in text and "<cuda.h>" not in text
+
+
+def test_rooms_have_an_order() -> None:
+    below: set[str] = set()
+    for name, uses in ROOMS.items():
+        assert uses <= below, f"{name} is allowed {uses - below}, which does not stand below it"
+        below.add(name)
+
+
+def test_no_permission_is_left_over() -> None:
+    used: dict[str, set[str]] = {name: set() for name in ROOMS}
+    for path in SOURCES:
+        used[room(path)] |= rooms_included(path)
+    assert used == ROOMS
+
+
+def test_native_file_names_are_told_apart() -> None:
+    """A header and its source share a name and a room; no other two files of csrc have the same name."""
+    places: dict[str, set[Path]] = {}
+    for path in SOURCES:
+        places.setdefault(path.stem, set()).add(path.parent)
+    assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
 def imports(path: Path) -> set[str]:

@@ -1,0 +1,186 @@
+// Session and its stores for Python. Every call that can block drops the GIL.
+#include "session/session.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include "base/error.h"
+#include "bindings/bindings.h"
+#include "bindings/text.h"
+#include "collect/regions/regions.h"
+#include "cupti/api.h"
+#include "filter/kernel_filter.h"
+
+namespace py = pybind11;
+
+namespace cuptiprof {
+namespace {
+
+py::dtype dtype_of(ColumnType t) {
+  switch (t) {
+    case ColumnType::kI64:
+      return py::dtype::of<int64_t>();
+    case ColumnType::kU64:
+      return py::dtype::of<uint64_t>();
+    case ColumnType::kI32:
+      return py::dtype::of<int32_t>();
+    case ColumnType::kU32:
+    case ColumnType::kStr:
+      return py::dtype::of<uint32_t>();
+    case ColumnType::kU16:
+      return py::dtype::of<uint16_t>();
+    case ColumnType::kU8:
+      return py::dtype::of<uint8_t>();
+    case ColumnType::kF64:
+      break;
+  }
+  return py::dtype::of<double>();
+}
+
+// {column: array}, each a read-only view of the store's own memory; the arrays keep the store alive.
+py::dict columns_of(const std::shared_ptr<Store>& store, TableId id) {
+  Table& table = store->table(id);
+  py::object owner = py::cast(store);
+  py::dict out;
+  for (size_t c = 0; c < table.spec().columns.size(); ++c) {
+    const ColumnSpec& spec = table.spec().columns[c];
+    py::array array(dtype_of(spec.type), {table.rows()}, {width_of(spec.type)}, table.column(c),
+                    table.rows() ? owner : py::object(py::none()));
+    array.attr("flags").attr("writeable") = false;
+    out[spec.name] = array;
+  }
+  return out;
+}
+
+py::dict tables_of(const std::shared_ptr<Store>& store) {
+  py::dict out;
+  for (size_t t = 0; t < kTableCount; ++t)
+    out[table_spec(static_cast<TableId>(t)).name] = columns_of(store, static_cast<TableId>(t));
+  return out;
+}
+
+py::list strings_of(Store& store) {
+  py::list out(store.strings().size());
+  for (uint32_t i = 0; i < store.strings().size(); ++i) out[i] = visible_text(store.strings().at(i));
+  return out;
+}
+
+py::list kernel_names_of(Store& store) {
+  py::list out;
+  for (uint32_t i = 0; i < store.strings().size(); ++i)
+    if (store.is_kernel_name(i)) out.append(visible_text(store.strings().at(i)));
+  return out;
+}
+
+Keep keep_of(const std::string& keep) {
+  if (keep == "first") return Keep::kFirst;
+  if (keep == "spill") return Keep::kSpill;
+  return Keep::kLatest;
+}
+
+// How work is joined to regions; for measuring only, so that Python has no public name for it.
+Attribution attribution_of(const std::string& attribution) {
+  if (attribution == "external") return Attribution::kExternal;
+  if (attribution == "none") return Attribution::kNone;
+  if (attribution == "callback") return Attribution::kCallback;
+  throw Error(ErrorKind::kSession, "unknown attribution '" + attribution + "'", "callback, external or none");
+}
+
+std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vector<int>& kinds,
+                                      const std::string& keep, size_t budget, size_t buffer_size,
+                                      size_t buffer_count, size_t device_buffer_size, size_t device_buffers,
+                                      bool all_api_calls, bool latency_timestamps, bool profiler_calls,
+                                      bool share_cupti, const std::string& label, int drain_timeout_ms,
+                                      std::shared_ptr<KernelFilter> filter,
+                                      std::optional<CounterOptions> counters,
+                                      const std::string& attribution) {
+  SessionOptions o;
+  o.api = std::move(api);
+  for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
+  o.activity.settings = {latency_timestamps, device_buffer_size, device_buffers};
+  o.activity.all_api_calls = all_api_calls;
+  o.activity.profiler_calls = profiler_calls;
+  o.activity.attribution = attribution_of(attribution);
+  o.activity.sharing = share_cupti ? Sharing::kOffers : Sharing::kJoins;
+  o.keep = keep_of(keep);
+  o.budget_bytes = budget;
+  o.buffer_bytes = buffer_size;
+  o.buffer_count = buffer_count;
+  o.label = label;
+  o.drain_timeout_ms = drain_timeout_ms;
+  o.filter = std::move(filter);
+  o.counters = std::move(counters);
+  return std::make_unique<Session>(std::move(o));
+}
+
+}  // namespace
+
+void register_session(py::module_& m) {
+  py::class_<Store, std::shared_ptr<Store>>(m, "Store",
+                                            "The tables of one result, as the collector left them.")
+      .def("tables", &tables_of, "{table: {column: read-only NumPy view}}")
+      .def(
+          "strings", [](Store& s) { return strings_of(s); }, "The string list that str columns index.")
+      .def("kernel_names", &kernel_names_of, "Every kernel name that came, kept or not.")
+      .def_property_readonly("used_bytes", &Store::used_bytes);
+
+  const auto nogil = py::call_guard<py::gil_scoped_release>();
+  py::class_<Session> session(m, "Session", "One profiling session (cuptiprof.profile wraps it).");
+  define_counters(session);
+  session
+      .def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
+           py::arg("budget"), py::arg("buffer_size") = 0, py::arg("buffer_count") = 0,
+           py::arg("device_buffer_size") = 0, py::arg("device_buffers") = 0, py::arg("all_api_calls") = false,
+           py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false,
+           py::arg("share_cupti") = false, py::arg("label") = "", py::arg("drain_timeout_ms") = 1000,
+           py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
+           py::arg("attribution") = "callback")
+      .def("start", &Session::start, py::arg("armed") = false, nogil)
+      .def("pause", &Session::pause, nogil)
+      .def("resume", &Session::resume, nogil)
+      .def("take", &Session::take, nogil)
+      .def("discard", &Session::discard, nogil)
+      .def("stop",
+           [](Session& s) {
+             std::shared_ptr<Store> rest;
+             {
+               const py::gil_scoped_release released;
+               rest = s.stop();
+             }
+             forget_region_ids();
+             return rest;
+           })
+      .def("taken", &Session::taken,
+           "What the last take() or stop() handed over; None: nothing, or forgotten.")
+      .def("forget_taken", &Session::forget_taken)
+      .def("finalize", &Session::finalize, nogil)
+      .def("next_segment", &Session::next_segment, py::arg("timeout_ms"), nogil)
+      .def_property_readonly("state", &Session::state)
+      .def_property_readonly("cuda_was_up", &Session::cuda_was_up)
+      .def("losses", &Session::losses, "[(counter, value), ...]")
+      .def("notes", &Session::notes, "What the result should say beside its numbers.")
+      .def("counts", [](const Session& s) {
+        const SessionCounts c = s.counts();
+        py::dict d;
+        d["launches"] = c.launches;
+        d["kernels_received"] = c.kernels_received;
+        d["kernels_lost_in_pool"] = c.kernels_lost_in_pool;
+        d["without_times"] = c.without_times;
+        d["live_bytes"] = c.live_bytes;
+        return d;
+      });
+
+  m.def("now_ns", &now_ns, "The run clock, ns.");
+  m.def("inherited_session", &Session::inherited,
+        "In a process forked while a session ran: what started that session; else empty.");
+  m.def("unix_ns", &unix_ns, "CLOCK_REALTIME, ns since 1970.");
+  m.def("set_thread_id", &set_thread_id, py::arg("tid"),
+        "Thread ID under which the calling thread appears in results; 0: its own.");
+  py::list losses;
+#define CP_LOSS(name, doc) losses.append(py::make_tuple(#name, doc));
+  CP_LOSSES(CP_LOSS)
+#undef CP_LOSS
+  m.attr("LOSSES") = losses;
+}
+
+}  // namespace cuptiprof

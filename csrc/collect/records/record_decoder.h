@@ -1,0 +1,169 @@
+// One completed activity buffer -> rows. Decoder thread only.
+#pragma once
+#include <cupti_activity.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "collect/records/known_resources.h"
+#include "collect/regions/correlation_map.h"
+#include "collect/regions/external_correlation.h"
+#include "collect/regions/region_tracker.h"
+#include "cupti/record_versions.h"
+#include "cupti/subscriber_calls.h"
+#include "filter/kernel_filter.h"
+#include "store/store.h"
+
+namespace cuptiprof {
+
+class RecordDecoder {
+ public:
+  RecordDecoder(const SubscriberCalls& cupti, RegionTracker& regions, const CorrelationMap& calls,
+                Losses& losses, std::shared_ptr<const KernelFilter> filter,
+                Attribution attribution = Attribution::kCallback, bool keeps_driver_calls = true,
+                bool live = false);
+
+  ~RecordDecoder();
+
+  // Throws std::bad_alloc when memory runs out; what then has no row is counted.
+  void decode(Store& store, uint8_t* data, size_t valid_bytes);
+  // Counts the records as lost for want of memory.
+  void skip(uint8_t* data, size_t valid_bytes) noexcept { skip_after(nullptr, data, valid_bytes); }
+  uint64_t records_in(uint8_t* data, size_t valid_bytes) const noexcept;
+  // Attribution::kExternal: rows of work whose call is not known by now go without one. Before a store is
+  // taken.
+  void give_up_waiting(Store& store);
+  // A new store has its own strings and configurations.
+  void forget_string_ids();
+
+  // A new result starts, which has devices, contexts and streams of its own.
+  void forget_resources() { x_resources.forget(); }
+  // Devices that CUDA knows and no record described.
+  void add_missing_devices(Store& store) { x_resources.add_missing_devices(x_api, store); }
+
+  // Records of GPU work whose times CUPTI could not give.
+  uint64_t without_times() const { return x_without_times.load(std::memory_order_relaxed); }
+  // Kernel records that came, graph nodes not counted: what launches are reconciled with.
+  uint64_t kernels_received() const { return x_kernels_received.load(std::memory_order_relaxed); }
+
+ private:
+  struct NameEntry {
+    const char* pointer = nullptr;
+    uint32_t id = 0;
+    NameVerdict verdict;  // the filter's
+  };
+  struct ConfigEntry {
+    uint64_t words[13] = {};
+    uint32_t id = 0;
+    bool valid = false;
+  };
+
+  void decode_record(Store& store, CUpti_Activity* record);
+  void skip_after(CUpti_Activity* record, uint8_t* data, size_t valid_bytes) noexcept;
+  // `at`: the record at hand, for him who catches what it throws.
+  void decode_records(Store& store, CUpti_Activity*& at, uint8_t* data, size_t valid_bytes);
+  bool launched_by_device(const CUpti_ActivityKernel10& k) const noexcept {
+    return k.launchType == CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST ||
+           (x_version >= kKernelHasDeviceLaunched && k.isDeviceLaunched != 0);
+  }
+  bool must_wait(const CUpti_Activity* record, const uint8_t* buffer_end);
+  void note_call(const CUpti_Activity* record);
+  void kernel(Store& store, const CUpti_Activity* record);
+  void memcpy_record(Store& store, const CUpti_Activity* record);
+  void peer_memcpy(Store& store, const CUpti_Activity* record);
+  void memset_record(Store& store, const CUpti_Activity* record);
+  void api_call(Store& store, const CUpti_Activity* record);
+  void synchronization(Store& store, const CUpti_Activity* record);
+  void cuda_event(Store& store, const CUpti_Activity* record);
+  void memory(Store& store, const CUpti_Activity* record);
+  void memory_pool(Store& store, const CUpti_Activity* record);
+  void overhead(Store& store, const CUpti_Activity* record);
+  void graph_launch(Store& store, const CUpti_Activity* record);
+  void context(Store& store, const CUpti_Activity* record);
+  void stream(Store& store, const CUpti_Activity* record);
+  void device(Store& store, const CUpti_Activity* record);
+  rows::devices device_row(Store& store, const CUpti_ActivityDevice5& record);
+  void marker(Store& store, const CUpti_Activity* record);
+
+  void forget_names();
+  NameEntry& name_entry(Store& store, const char* name);
+  const NameEntry& earlier_name(Store& store, const char* name, uint32_t epoch);
+  void fill(Store& store, NameEntry& entry, const char* text);
+  uint32_t config_id(Store& store, const CUpti_Activity* record);
+  bool selected(const CUpti_ActivityKernel10& kernel, const NameVerdict& name);
+  bool valid_times(uint64_t start, uint64_t end);
+  // Times of GPU work, whose row is kept without any (0 and 0) where they are not to be had.
+  template <typename Row>
+  void set_work_times(Row& row, uint64_t start, uint64_t end);
+  template <typename Row>
+  void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);
+  uint32_t text(Store& store, const char* s) { return s ? store.text(s) : 0; }
+
+  const SubscriberCalls x_cupti;
+  const Api& x_api;
+  RegionTracker& x_regions;
+  const CorrelationMap& x_calls;
+  Losses& x_losses;
+  std::shared_ptr<const KernelFilter> x_filter;
+  bool x_filter_looks_further = false;  // at more than the name
+  const uint32_t x_version;
+  const Attribution x_attribution;
+  const bool x_keeps_driver_calls;  // false: they only explain launches
+  WaitingRecords x_waiting;
+  const bool
+      x_live;  // records come from CUPTI now, in this session, with what is to be freed; not from a file
+  KnownResources x_resources;
+  bool x_calls_came = false;  // since waiting records were last looked at
+  std::atomic<uint64_t> x_kernels_received{0};
+  std::atomic<uint64_t> x_without_times{0};
+  // Times of records lie between these; looked at once a buffer.
+  const uint64_t x_earliest;
+  uint64_t x_latest = ~uint64_t{0};
+  uint32_t x_names_epoch = 0;      // of the names in x_names
+  std::vector<NameEntry> x_names;  // direct-mapped by pointer
+  // Of launches before the last unload: by pointer and epoch.
+  std::map<std::pair<const char*, uint32_t>, NameEntry> x_earlier_names;
+  std::vector<ConfigEntry> x_configs;                // direct-mapped by name and grid
+  std::vector<int8_t> x_region_verdicts;             // by region path node; -1: not asked yet
+  std::array<std::vector<uint32_t>, 2> x_api_names;  // [domain][cbid] -> string ID + 1
+  struct OpenMarker {
+    uint32_t id;
+    uint32_t thread;
+    int64_t start;
+    std::string name;  // not a string ID: the store may change before the range ends
+    std::string domain;
+  };
+  std::vector<OpenMarker> x_markers;  // NVTX ranges begun and not yet ended
+};
+
+template <typename Row>
+inline void RecordDecoder::set_work_times(Row& row, uint64_t start, uint64_t end) {
+  if (valid_times(start, end)) [[likely]] {
+    row.start = static_cast<int64_t>(start);
+    row.end = static_cast<int64_t>(end);
+  } else if (start == 0 && end == 0) {
+    count(x_without_times);
+  }
+}
+
+// Region, instance and thread of the call that caused the record. api_calls carry their own thread.
+template <typename Row>
+inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan) {
+  const CallSite* site = x_calls.find(correlation);
+  if (site) {
+    row.region = x_regions.path_id(store, site->node);
+    row.region_instance = site->instance;
+    if constexpr (!std::is_same_v<Row, rows::api_calls>) row.thread = site->thread;
+  } else if (count_orphan && x_attribution != Attribution::kNone) {
+    count(x_losses.orphan_correlations);
+  }
+}
+
+}  // namespace cuptiprof

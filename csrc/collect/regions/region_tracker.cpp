@@ -1,0 +1,352 @@
+#include "collect/regions/region_tracker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "base/clock.h"
+#include "collect/regions/regions.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr size_t kTokens = 1u << 16;
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
+void drop(const Event& e) {
+  if (e.kind == EventKind::kEnter) delete e.metadata;
+}
+
+}  // namespace
+
+RegionTracker::~RegionTracker() {
+  for (auto& t : x_threads) {
+    for (auto& e : t.pending) drop(e);
+    for (auto& [task, stack] : t.stacks)
+      for (auto& r : stack) delete r.metadata;
+  }
+}
+
+RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, Attribution attribution,
+                             size_t path_bytes)
+    : x_calls(calls), x_losses(losses), x_paths(path_bytes, losses) {
+  // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
+  // clock's times.
+  for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).ring.drain(&drop);
+  if (attribution == Attribution::kExternal) x_window.enable();
+}
+
+void RegionTracker::drain(Store& store) {
+  // Only what happened until now is applied: a ring read later than another also holds later events, and what
+  // a thread was handed depends on the order between threads. Events after this moment wait for the next
+  // pass. The launches of records that were delivered before this call lie before it.
+  const int64_t until = now_ns();
+  const uint32_t slots = thread_slot_count();
+  if (x_threads.size() < slots) x_threads.resize(slots);
+  auto ready = [&](const ThreadState& t) { return t.at < t.pending.size() && t.pending[t.at].time <= until; };
+  size_t sources = 0;
+  uint32_t only = 0;
+  for (uint32_t i = 0; i < slots; ++i) {
+    ThreadState& t = x_threads[i];
+    const bool ended = thread_slot(i).state.load(std::memory_order_acquire) == 2;
+    if (t.pending.empty()) t.first = thread_slot(i).ring.popped();
+    thread_slot(i).ring.drain([&](const Event& e) { t.pending.push_back(e); });
+    if (ready(t)) ++sources, only = i;
+    if (ended && t.pending.empty()) {
+      end_thread(store, i, until);
+      recycle_slot(thread_slot(i));
+    }
+  }
+  if (sources == 1) {
+    ThreadState& t = x_threads[only];
+    while (ready(t)) apply_next(store, only);
+  }
+  // Merge by time. The order within a thread is kept whatever its clock says.
+  while (sources > 1) {
+    uint32_t next = slots;
+    int64_t first = std::numeric_limits<int64_t>::max(), second = first;
+    sources = 0;
+    for (uint32_t i = 0; i < slots; ++i) {
+      const ThreadState& t = x_threads[i];
+      if (!ready(t)) continue;
+      ++sources;
+      const int64_t time = t.pending[t.at].time;
+      if (next == slots || time < first) {
+        second = next == slots ? second : first;
+        first = time;
+        next = i;
+      } else {
+        second = std::min(second, time);
+      }
+    }
+    if (sources == 0) break;
+    ThreadState& t = x_threads[next];
+    do {
+      apply_next(store, next);
+    } while (ready(t) && t.pending[t.at].time <= second);
+    sources = 2;  // look again
+  }
+  for (ThreadState& t : x_threads) {
+    t.pending.erase(t.pending.begin(), t.pending.begin() + static_cast<ptrdiff_t>(t.at));
+    t.first += t.at;
+    t.at = 0;
+  }
+}
+
+void RegionTracker::apply_next(Store& store, uint32_t slot) {
+  ThreadState& t = x_threads[slot];
+  const uint64_t position = t.first + t.at;
+  const Event e = t.pending[t.at++];
+  apply(store, slot, e, position);
+  if (!x_window.enabled() || e.kind == EventKind::kLaunch) return;
+  const Place at = inherited(e.time);
+  x_window.inherits_from(e.time, {at.node, at.instance, 0});
+}
+
+void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t position) {
+  switch (e.kind) {
+    case EventKind::kLaunch: {
+      Place at = innermost(slot, e.task, e.time);
+      if (at.instance == 0 && is_worker(slot)) at = inherited(e.time);
+      x_calls.put(e.id, {at.node, at.instance, tid_of(slot)});
+      break;
+    }
+    case EventKind::kEnter:
+      enter(slot, e, position);
+      break;
+    case EventKind::kExit:
+      exit(store, e);
+      break;
+    case EventKind::kHandOver:
+      if (x_tokens.empty()) x_tokens.resize(kTokens);
+      x_tokens[e.id % kTokens] = {e.id, frame_of(slot, e.task)};
+      break;
+    case EventKind::kAdopt:
+      adopt(slot, e, position);
+      break;
+    case EventKind::kBackward:
+      backward(slot, e);
+      break;
+  }
+}
+
+RegionTracker::Place RegionTracker::place_of(const OpenRegion& r, int64_t time) const {
+  if (!r.adopted) return {r.node, r.instance, r.depth};
+  const RegionFrame* f = open_frame(r.frame, time);
+  return f ? Place{f->node, f->instance, f->depth} : Place{};
+}
+
+RegionTracker::Place RegionTracker::innermost(uint32_t slot, uint64_t task, int64_t time) const {
+  const ThreadState& t = x_threads[slot];
+  if (t.open == 0) return {};
+  for (const uint64_t key : {task, uint64_t{0}}) {
+    const auto found = t.stacks.find(key);
+    if (found == t.stacks.end()) continue;
+    for (auto r = found->second.rbegin(); r != found->second.rend(); ++r)
+      if (const Place at = place_of(*r, time); at.instance != 0) return at;
+  }
+  return {};
+}
+
+// What torch's autograd threads work for: the thread that is inside the engine.
+RegionTracker::Place RegionTracker::inherited(int64_t time) const {
+  if (x_backward.size() != 1) return {};  // of several callers nobody can say which
+  return innermost(x_backward[0].slot, x_backward[0].task, time);
+}
+
+void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
+  Place parent = innermost(slot, e.task, e.time);
+  if (parent.instance == 0 && is_worker(slot)) parent = inherited(e.time);
+  ThreadState& t = x_threads[slot];
+  OpenRegion& r = t.stacks[e.task].emplace_back();
+  r.id = region_id(thread_slot(slot), position);
+  r.name = e.id;
+  r.node = x_paths.child(parent.node, e.id);
+  r.instance = ++x_instances;
+  r.parent = parent.instance;
+  r.depth = parent.instance ? static_cast<uint16_t>(std::min(parent.depth + 1, 65535)) : 0;
+  r.start = e.time;
+  r.task = e.task;
+  r.metadata = e.metadata;
+  ++t.open;
+  if (!x_window.enabled()) return;
+  x_window.put(r.id, {r.node, r.instance, tid_of(slot)});
+}
+
+void RegionTracker::exit(Store& store, const Event& e) {
+  const uint32_t slot = slot_of_region(e.region);
+  if (slot >= x_threads.size()) return;
+  ThreadState& t = x_threads[slot];
+  const auto place_in = [&](Stack& stack) {
+    const auto at =
+        std::find_if(stack.rbegin(), stack.rend(), [&](const OpenRegion& r) { return r.id == e.region; });
+    return at == stack.rend() ? stack.end() : std::prev(at.base());
+  };
+  // Left in the task it was entered in, nearly always as the innermost one.
+  auto found = t.stacks.find(e.task);
+  if (found == t.stacks.end() || place_in(found->second) == found->second.end())
+    found = std::find_if(t.stacks.begin(), t.stacks.end(),
+                         [&](auto& kv) { return place_in(kv.second) != kv.second.end(); });
+  if (found == t.stacks.end()) return;  // entered before the session began
+  Stack& stack = found->second;
+  const auto at = place_in(stack);
+  write_row(store, *at, tid_of(slot), e.time, false);
+  if (x_window.enabled() && !at->adopted) x_window.put(at->id, {at->node, at->instance, tid_of(slot)});
+  if (x_window.enabled() && at->adopted)
+    for (auto& [tid, adopted] : x_adopted)
+      if (adopted.id == at->id) adopted.until = e.time;
+  close(*at, e.time);
+  stack.erase(at);
+  if (stack.empty() && found->first != 0) t.stacks.erase(found);
+  --t.open;
+}
+
+void RegionTracker::close(OpenRegion& r, int64_t time) {
+  if (r.frame && !r.adopted) r.frame->end = time;
+  delete r.metadata;
+  r.metadata = nullptr;
+}
+
+// What a thread leaves open when it ends is not the next one's that gets its slot.
+void RegionTracker::end_thread(Store& store, uint32_t slot, int64_t now) {
+  ThreadState& t = x_threads[slot];
+  for (auto& [task, stack] : t.stacks)
+    for (OpenRegion& r : stack) {
+      write_row(store, r, tid_of(slot), now, true);
+      close(r, now);
+    }
+  t.stacks.clear();
+  t.open = 0;
+  std::erase_if(x_backward, [slot](const Backward& b) { return b.slot == slot; });
+}
+
+void RegionTracker::adopt(uint32_t slot, const Event& e, uint64_t position) {
+  OpenRegion r;
+  r.id = region_id(thread_slot(slot), position);
+  r.adopted = true;
+  r.task = e.task;
+  if (!x_tokens.empty() && x_tokens[e.id % kTokens].number == e.id) r.frame = x_tokens[e.id % kTokens].frame;
+  if (x_window.enabled())
+    for (const uint32_t tid : {tid_of(slot), thread_slot(slot).system_tid.load(std::memory_order_relaxed)})
+      x_adopted[tid] = {r.frame, r.id, e.time, kForever};
+  ThreadState& t = x_threads[slot];
+  t.stacks[e.task].push_back(std::move(r));
+  ++t.open;
+}
+
+void RegionTracker::backward(uint32_t slot, const Event& e) {
+  const auto caller = std::find_if(x_backward.begin(), x_backward.end(),
+                                   [slot](const Backward& b) { return b.slot == slot; });
+  if (e.id == 1) {
+    if (caller == x_backward.end())
+      x_backward.push_back({slot, e.task, 1});
+    else
+      ++caller->calls;
+  } else if (caller != x_backward.end() && --caller->calls == 0) {
+    x_backward.erase(caller);
+  }
+}
+
+// The frame of the innermost region of a stack, and of all around it.
+RegionTracker::Frame RegionTracker::frame_of(uint32_t slot, Stack& stack, uint64_t task) {
+  size_t first = stack.size();  // without a frame from here on
+  while (first > 0 && !stack[first - 1].frame) --first;
+  Frame around = first > 0 ? stack[first - 1].frame : nullptr;
+  if (first == 0) {
+    const auto outermost = x_threads[slot].stacks.find(0);
+    if (task != 0 && outermost != x_threads[slot].stacks.end() && !outermost->second.empty())
+      around = frame_of(slot, outermost->second, 0);
+    else if (is_worker(slot) && x_backward.size() == 1)
+      around = frame_of(x_backward[0].slot, x_backward[0].task);
+  }
+  for (; first < stack.size(); ++first) {
+    OpenRegion& r = stack[first];
+    if (!r.adopted) {
+      auto frame = std::make_shared<RegionFrame>();
+      frame->node = r.node;
+      frame->instance = r.instance;
+      frame->depth = r.depth;
+      frame->parent = std::move(around);
+      around = r.frame = std::move(frame);
+    }
+  }
+  return around;
+}
+
+RegionTracker::Frame RegionTracker::frame_of(uint32_t slot, uint64_t task) {
+  ThreadState& t = x_threads[slot];
+  for (const uint64_t key : {task, uint64_t{0}}) {
+    const auto found = t.stacks.find(key);
+    if (found != t.stacks.end() && !found->second.empty()) return frame_of(slot, found->second, key);
+  }
+  if (is_worker(slot) && x_backward.size() == 1 && x_backward[0].slot != slot)
+    return frame_of(x_backward[0].slot, x_backward[0].task);
+  return nullptr;
+}
+
+void RegionTracker::joined(uint32_t correlation, uint64_t external_id) {
+  if (const CallSite* site = x_window.find(external_id)) return x_calls.put(correlation, *site);
+  // Open for so long that newer regions took its place in the window.
+  const uint32_t slot = slot_of_region(external_id);
+  if (slot < x_threads.size())
+    for (const auto& [task, stack] : x_threads[slot].stacks)
+      for (const OpenRegion& r : stack)
+        if (r.id == external_id) return x_calls.put(correlation, {r.node, r.instance, tid_of(slot)});
+  // Too many regions came and went before the record: lost. A region entered before this session is nobody's.
+  if (x_window.is_of_session(external_id)) count(x_losses.orphan_correlations);
+}
+
+// By its name, as thread_slots.cpp does for a thread that has a slot.
+bool RegionTracker::is_autograd_thread(uint32_t tid) {
+  const auto [found, is_new] = x_workers.try_emplace(tid, false);
+  if (is_new) {
+    std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/comm");
+    std::string name;
+    found->second = std::getline(file, name) && name.starts_with(kAutogradThread);
+  }
+  return found->second;
+}
+
+void RegionTracker::called(uint32_t correlation, uint32_t thread, int64_t time) {
+  if (x_calls.find(correlation)) return;
+  CallSite site{0, 0, thread};
+  if (is_autograd_thread(thread)) {
+    const CallSite from = x_window.inherited_at(time);
+    site.node = from.node;
+    site.instance = from.instance;
+  } else if (const auto a = x_adopted.find(thread);
+             a != x_adopted.end() && a->second.from <= time && time < a->second.until) {
+    if (const RegionFrame* f = open_frame(a->second.frame, time))
+      site.node = f->node, site.instance = f->instance;
+  }
+  x_calls.put(correlation, site);
+}
+
+void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open) {
+  if (r.adopted) return;
+  rows::regions row;
+  row.start = r.start;
+  row.end = end;
+  row.task = r.task;
+  row.flops = r.metadata ? r.metadata->flops : std::nan("");
+  row.bytes = r.metadata ? r.metadata->bytes : std::nan("");
+  row.name = store.text(region_name(r.name));
+  row.path = path_id(store, r.node);
+  row.metadata = r.metadata ? store.text(r.metadata->json) : 0;
+  row.instance = r.instance;
+  row.parent = r.parent;
+  row.thread = tid;
+  row.depth = r.depth;
+  row.is_open = is_open;
+  store.append(row);
+}
+
+void RegionTracker::write_open_regions(Store& store, int64_t now) {
+  for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
+    for (const auto& [task, stack] : x_threads[slot].stacks)
+      for (const OpenRegion& r : stack) write_row(store, r, tid_of(slot), now, true);
+  }
+}
+
+}  // namespace cuptiprof

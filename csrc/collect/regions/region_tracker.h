@@ -1,0 +1,120 @@
+// The decoder's picture of every thread's open regions, rebuilt from the event rings.
+//
+// A region belongs to (thread, task). A launch gets the innermost region of its task; else of the thread's
+// outermost code (regions opened around an event loop). Where a region was handed on (hand_over.h), work
+// there belongs to it as long as it is open. Nothing is guessed: all other work has no region. What was open
+// before the session began is not known, and nobody's. Decoder thread only.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collect/regions/correlation_map.h"
+#include "collect/regions/external_correlation.h"
+#include "collect/regions/region_frames.h"
+#include "collect/regions/region_paths.h"
+#include "store/store.h"
+#include "threads/thread_slots.h"
+
+namespace cuptiprof {
+
+class RegionTracker {
+ public:
+  RegionTracker(CorrelationMap& calls, Losses& losses, Attribution attribution = Attribution::kCallback,
+                size_t path_bytes = 16u << 20);
+  ~RegionTracker();
+
+  // Takes all events out of all rings and applies those until now, in time order across threads; region rows
+  // go to `store`.
+  void drain(Store& store);
+  // Rows for regions that are still open, marked is_open, with `now` as their end.
+  void write_open_regions(Store& store, int64_t now);
+
+  // String ID in `store` of the path of a CallSite's region node.
+  uint32_t path_id(Store& store, uint32_t node) { return x_paths.string_id(store, node); }
+  std::string path_text(uint32_t node) const { return x_paths.text(node); }
+  // Attribution::kExternal: an API record and the record before it that joins one of our IDs to its call.
+  void joined(uint32_t correlation, uint64_t external_id);
+  void called(uint32_t correlation, uint32_t thread, int64_t time);
+
+  // A new store has its own strings.
+  void forget_string_ids() { x_paths.forget_string_ids(); }
+
+ private:
+  using Frame = std::shared_ptr<RegionFrame>;
+  // A region that was entered, or one that was handed to this task (`adopted`: then only id and frame).
+  struct OpenRegion {
+    uint64_t id = 0;
+    uint32_t name = 0;
+    uint32_t node = 0;
+    uint32_t instance = 0;
+    uint32_t parent = 0;
+    uint16_t depth = 0;
+    bool adopted = false;
+    int64_t start = 0;
+    uint64_t task = 0;
+    RegionMetadata* metadata = nullptr;
+    Frame frame;  // once it was handed on
+  };
+  struct Place {
+    uint32_t node = 0;
+    uint32_t instance = 0;  // 0: no region
+    uint16_t depth = 0;
+  };
+  using Stack = std::vector<OpenRegion>;
+  struct ThreadState {
+    std::unordered_map<uint64_t, Stack> stacks;  // by task; empty ones are erased, except the outermost (0)
+    size_t open = 0;
+    std::vector<Event> pending;  // taken from the ring, not applied yet
+    size_t at = 0;
+    uint64_t first = 0;  // ring position of pending[0]
+  };
+  struct Token {
+    uint32_t number = 0;
+    Frame frame;
+  };
+  struct Backward {
+    uint32_t slot;
+    uint64_t task;
+    uint32_t calls;  // one inside another
+  };
+  struct Adopted {  // Attribution::kExternal: a thread's newest
+    Frame frame;
+    uint64_t id;
+    int64_t from, until;
+  };
+
+  void apply(Store& store, uint32_t slot, const Event& e, uint64_t position);
+  void apply_next(Store& store, uint32_t slot);
+  void enter(uint32_t slot, const Event& e, uint64_t position);
+  void exit(Store& store, const Event& e);
+  void adopt(uint32_t slot, const Event& e, uint64_t position);
+  void backward(uint32_t slot, const Event& e);
+  void end_thread(Store& store, uint32_t slot, int64_t now);
+  void close(OpenRegion& r, int64_t time);
+  Place innermost(uint32_t slot, uint64_t task, int64_t time) const;
+  Place place_of(const OpenRegion& r, int64_t time) const;
+  Place inherited(int64_t time) const;
+  bool is_autograd_thread(uint32_t tid);
+  Frame frame_of(uint32_t slot, uint64_t task);
+  Frame frame_of(uint32_t slot, Stack& stack, uint64_t task);
+  static bool is_worker(uint32_t slot) { return thread_slot(slot).is_worker.load(std::memory_order_relaxed); }
+  static uint32_t tid_of(uint32_t slot) { return thread_slot(slot).tid.load(std::memory_order_relaxed); }
+  void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);
+
+  CorrelationMap& x_calls;
+  RegionWindow x_window;                            // Attribution::kExternal, as are the next two
+  std::unordered_map<uint32_t, bool> x_workers;     // by thread ID: one of torch's autograd threads?
+  std::unordered_map<uint32_t, Adopted> x_adopted;  // by thread ID
+  Losses& x_losses;
+  RegionPaths x_paths;
+  std::vector<ThreadState> x_threads;
+  std::vector<Token> x_tokens;  // the newest ones, direct-mapped by number
+  std::vector<Backward> x_backward;
+  uint32_t x_instances = 0;
+};
+
+}  // namespace cuptiprof

@@ -1,0 +1,120 @@
+// The hot path of a region: two events in the calling thread's ring.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "store/losses.h"
+#include "threads/thread_slots.h"
+
+namespace cuptiprof {
+
+// What the user said about one entry of a region, beyond its name.
+struct RegionMetadata {
+  double flops;      // NaN: not given
+  double bytes;      // NaN: not given
+  std::string json;  // the other keywords; empty: none
+};
+
+// What a region has to do now: one word, read once by each entry and each exit.
+enum RegionMode : uint32_t {
+  kRegionsOn = 1,       // a session runs and wants regions
+  kRegionsWatched = 2,  // somebody wants to know of regions as they happen
+  kRegionIds = 4,       // launches are joined by external correlation
+};
+inline std::atomic<uint32_t> g_region_mode{0};
+inline void set_region_mode(RegionMode bit, bool on) noexcept {
+  on ? g_region_mode.fetch_or(bit) : g_region_mode.fetch_and(~uint32_t{bit});
+}
+inline std::atomic<uint64_t> g_region_overflow{0};  // events that did not fit into a ring
+inline std::atomic<uint64_t> g_beyond_slots{0};     // events of threads for which there was no slot
+
+// Name -> ID; the same text gives the same ID until the names are forgotten, at the end of a session. IDs are
+// not used again: those below g_first_region_name are forgotten ones. Thread-safe. Names for which the
+// session has no room share the ID of "(other)", which is counted.
+inline constexpr std::string_view kOtherRegions = "(other)";
+inline std::atomic<uint32_t> g_first_region_name{1};
+uint32_t region_name_id(std::string_view name);
+std::string region_name(uint32_t id);
+void set_region_name_budget(size_t bytes);
+void forget_region_names();
+
+// Wakes the decoder; async-signal-safe, never blocks.
+void wake_decoder() noexcept;
+
+// kRegionsWatched: what an entry and an exit do beside their event (live_regions.h).
+void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, int64_t time) noexcept;
+void region_closes(ThreadSlot& slot, uint64_t id, int64_t time) noexcept;
+
+// kRegionIds (external_correlation.h): an entry pushes its ID, right after its event, and an exit pops it,
+// even after the session.
+void push_region_id(ThreadSlot& slot) noexcept;
+void pop_region_id(ThreadSlot& slot) noexcept;
+
+// The ring is full: room kept for exits that came on other threads is free again. False: there was none, and
+// the event is lost, which is counted.
+bool push_after_all(ThreadSlot& slot, const Event& e) noexcept;
+
+// Writes an event that a later kExit must follow, for which room is kept. 0: the ring is full. Else the ID of
+// what was opened.
+[[gnu::always_inline]] inline uint64_t push_opening(ThreadSlot& slot, const Event& e) noexcept {
+  if (!slot.ring.push(e, slot.open_regions + 1)) [[unlikely]] {
+    if (!push_after_all(slot, e)) return 0;
+  }
+  ++slot.open_regions;
+  const uint64_t pushed = slot.ring.pushed();
+  if (pushed >= slot.next_wake) [[unlikely]] {
+    slot.next_wake = pushed + kRingEvents / 4;
+    wake_decoder();
+  }
+  return region_id(slot, pushed - 1);
+}
+
+// Called where `mode`, read by the caller, has kRegionsOn. Takes ownership of metadata. Returns what
+// exit_region wants. 0: not recorded (counted); then there is nothing to leave.
+inline uint64_t enter_region(uint32_t mode, uint32_t name, RegionMetadata* metadata, uint64_t task) noexcept {
+  ThreadSlot* slot = this_thread_slot();
+  if (!slot) [[unlikely]] {
+    delete metadata;
+    count(g_beyond_slots);
+    return 0;
+  }
+  const int64_t time = now_ns();
+  const uint64_t id = push_opening(*slot, {time, task, {metadata}, name, EventKind::kEnter});
+  if (id == 0) [[unlikely]] {
+    delete metadata;
+    return 0;
+  }
+  if (mode & (kRegionsWatched | kRegionIds)) [[unlikely]] {
+    if (mode & kRegionIds) push_region_id(*slot);
+    if (mode & kRegionsWatched) region_opened(*slot, name, id, task, time);
+  }
+  return id;
+}
+
+// `id` from enter_region or adopt_region, on any thread; `task` is where to look first. Room for the event
+// was kept on the thread that entered, so it cannot fail there.
+inline void exit_region(uint64_t id, uint64_t task) noexcept {
+  ThreadSlot* slot = this_thread_slot();
+  if (!slot) [[unlikely]] {
+    count(g_beyond_slots);
+    return;
+  }
+  const int64_t time = now_ns();
+  const bool here = slot_of_region(id) == slot->index;
+  if (g_region_mode.load(std::memory_order_relaxed) & kRegionsWatched) [[unlikely]]
+    region_closes(*slot, id, time);
+  if (slot->external_depth > 0 && here) [[unlikely]]
+    pop_region_id(*slot);
+  if (!slot->ring.push({.time = time, .task = task, .region = id, .id = 0, .kind = EventKind::kExit},
+                       here ? 0 : slot->open_regions)) [[unlikely]]
+    count(g_region_overflow);
+  if (!here) [[unlikely]]
+    thread_slot(slot_of_region(id)).left_elsewhere.fetch_add(1, std::memory_order_relaxed);
+  else if (slot->open_regions > 0)
+    --slot->open_regions;
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,62 @@
+// Metrics -> configuration images and passes, by CUPTI's own scheduler. Needs no GPU.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "counters/plan/metric_host.h"
+#include "counters/plan/plan_cache.h"
+
+namespace cuptiprof {
+
+struct PlanRequest {
+  std::string chip;
+  ProfilerType type = ProfilerType::kRange;
+  std::vector<uint8_t> availability;  // counter availability of the device; empty: all the chip has
+  std::string cache_dir;              // empty: plans are kept in memory only
+  uint64_t cache_bytes = PlanCache::kDefaultBytes;  // of cache_dir
+};
+
+// One thread at a time. Loads nothing before the first set that is in no cache.
+class Planner {
+ public:
+  Planner(std::shared_ptr<const Api> api, PlanRequest request);
+
+  // The chip's metrics; the first call loads nvperf. Throws Error (kMetric) for an unknown chip.
+  const MetricHost& host();
+
+  // Configurations that cannot coexist are split (PCIe and NVLink apart from SM and DRAM in range mode); all
+  // metrics of one are added in one call. Doubles count once; the metrics of a group are sorted, and so are
+  // the groups. Throws Error (kMetric) for names that the chip lacks, that need a roll-up, or that cannot be
+  // collected.
+  std::vector<PassGroup> plan(const std::vector<std::string>& metrics);
+
+  // The fewest one-pass groups that we find by really planning them (pass_packing.h). Throws Error (kMetric)
+  // that names those which need several passes on their own, and as plan() does.
+  std::vector<PassGroup> one_pass_groups(const std::vector<std::string>& metrics);
+
+ private:
+  using Names = std::vector<std::string>;
+
+  std::string key(const char* kind, const Names& sorted) const;
+  std::optional<std::vector<PassGroup>> cached(const std::string& key, const Names& sorted) const;
+  void require_known(const Names& names);
+  ConfigImage attempt(const Names& names) const;
+  std::vector<PassGroup> configurations(const Names& sorted);
+  std::vector<PassGroup> split(const Names& sorted);
+  std::map<std::string, Names> by_unit(const Names& names);  // hardware unit -> metrics
+  void require_one_pass_each(const Names& names) const;
+
+  const std::shared_ptr<const Api> x_api;
+  const PlanRequest x_request;
+  const std::shared_ptr<PlanCache> x_cache;
+  std::optional<MetricHost> x_host;  // answers questions only; each configuration takes a new one
+};
+
+// Chips that have the metric, of those the library knows, for the error message about one that lacks it.
+std::vector<std::string> chips_with(const std::shared_ptr<const Api>& api, const std::string& metric,
+                                    ProfilerType type);
+
+}  // namespace cuptiprof

@@ -1,0 +1,87 @@
+// CUPTI's range profiler on one context: enabled as long as this object lives.
+//
+// Methods that run in launch callbacks return CUPTI's code instead of throwing.
+#pragma once
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "counters/plan/planner.h"
+#include "cupti/api.h"
+
+namespace cuptiprof {
+
+// A pass group as the range profiler wants it: names as C strings, the image.
+struct RangeConfig {
+  const PassGroup* group = nullptr;
+  std::vector<const char*> names;
+  explicit RangeConfig(const PassGroup& g) : group(&g) {
+    for (const std::string& m : g.metrics) names.push_back(m.c_str());
+  }
+};
+
+enum class RangeMode {
+  kKernelReplay,  // every kernel between start and stop is a range, run once per pass
+  kAutoRange,     // every kernel between start and stop is a range, run once
+  kUserRange,     // a range lies between push and pop; whoever pushes repeats the work for further passes
+};
+
+class RangeProfiler {
+ public:
+  // Null and the code when CUPTI refuses. `resets_caches`: before each pass (CUDA 13.4).
+  static std::unique_ptr<RangeProfiler> enable(const Api& api, CUcontext context, CUptiResult* result,
+                                               bool resets_caches = false) noexcept;
+  ~RangeProfiler();
+  RangeProfiler(const RangeProfiler&) = delete;
+  RangeProfiler& operator=(const RangeProfiler&) = delete;
+
+  // Room for `max_ranges` ranges of a configuration, or for as many as CUPTI allows; what was collected
+  // before is gone. `config` must stay alive.
+  CUptiResult configure(const RangeConfig& config, RangeMode mode, size_t max_ranges,
+                        uint16_t levels = 1) noexcept;
+  [[nodiscard]] size_t room() const noexcept { return x_room; }
+  // No ranges in the image any more.
+  CUptiResult clear() noexcept { return initialize(x_image); }
+  // The configuration is used up: configure() comes next.
+  void forget() noexcept { x_config = nullptr; }
+  CUptiResult start() noexcept;
+  // `all_passes`: every pass of the configuration was submitted.
+  CUptiResult stop(bool* all_passes = nullptr) noexcept;
+  CUptiResult push(const char* name) noexcept;
+  CUptiResult pop() noexcept;
+  // Values of the finished ranges into the image.
+  CUptiResult decode(size_t* dropped) noexcept;
+
+  [[nodiscard]] const RangeConfig* config() const noexcept { return x_config; }
+  [[nodiscard]] bool started() const noexcept { return x_started; }
+  [[nodiscard]] size_t ranges() const noexcept;
+  // As pushed, nested ones joined by '/'; empty: cannot be told.
+  [[nodiscard]] std::string range_name(size_t index) const;
+  [[nodiscard]] std::span<const uint8_t> image() const noexcept { return x_image; }
+
+ private:
+  RangeProfiler(const Api& api, CUpti_RangeProfiler_Object* object) : x_api(api), x_object(object) {}
+
+  CUptiResult set_config(const RangeConfig& config, RangeMode mode, size_t max_ranges, uint16_t levels);
+  CUptiResult initialize(std::vector<uint8_t>& image) noexcept;
+
+  const Api& x_api;
+  CUpti_RangeProfiler_Object* x_object;
+  size_t x_room = 0;  // ranges
+  const RangeConfig* x_config = nullptr;
+  std::vector<uint8_t> x_image;
+  bool x_started = false;
+};
+
+// cuptiProfilerInitialize, for each session: it is not reference-counted, and another client may have undone
+// it since. We never undo it, for the same reason. Throws Error.
+void initialize_profiler(const Api& api);
+
+// CUPTI's name of the chip of a device, "GH100". Throws Error.
+std::string chip_name(const Api& api, size_t device);
+
+}  // namespace cuptiprof

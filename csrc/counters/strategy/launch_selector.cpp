@@ -1,0 +1,141 @@
+#include "counters/strategy/launch_selector.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "filter/kernel_filter.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr std::string_view kCommunicating[] = {
+    "nccl",      "nvshmem",  "msccl",      "cross_device_reduce", "all_reduce",    "allreduce", "all_gather",
+    "allgather", "alltoall", "all_to_all", "reduce_scatter",      "reducescatter", "multimem",  "symm_mem"};
+
+}  // namespace
+
+bool communicates(std::string_view name) noexcept {
+  auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  return std::any_of(std::begin(kCommunicating), std::end(kCommunicating), [&](std::string_view word) {
+    return std::search(name.begin(), name.end(), word.begin(), word.end(), same) != name.end();
+  });
+}
+
+LaunchSelector::LaunchSelector(std::shared_ptr<const Api> api, SelectorOptions options)
+    : x_api(std::move(api)), x_options(std::move(options)) {
+  if (x_options.filter && x_options.filter->is_stateful())
+    x_state = std::make_unique<FilterState>(*x_options.filter);
+}
+
+// Under the lock. The first sight of a name demangles it and asks every pattern; nothing does so again.
+const LaunchSelector::Name* LaunchSelector::name_of(const char* symbol) noexcept try {
+  const uint32_t text = x_strings.intern(symbol ? symbol : "");
+  const auto [found, is_new] = x_names.try_emplace(text);
+  if (is_new) {
+    const NameParts parts{std::string_view(symbol ? symbol : "")};
+    Name& n = found->second;
+    n.text = text;
+    if (x_options.filter) n.verdict = x_options.filter->name_verdict(parts);
+    if (n.verdict.accepted && !x_options.communicating && communicates(parts.function)) {
+      n.verdict.accepted = false;
+      x_left_out.fetch_add(1);
+    }
+    x_judged.fetch_add(1);
+  }
+  return &found->second;
+} catch (...) {
+  return nullptr;  // no memory: the launch is not counted
+}
+
+bool LaunchSelector::wants(const char* symbol) noexcept {
+  if (x_done.load(std::memory_order_relaxed)) return false;
+  const uint32_t epoch = g_launch_gate.epoch();
+  const std::lock_guard lock(x_mutex);
+  const Name* name = name_of(symbol);
+  // Launches that skip_before_match counts must be shown whatever their name.
+  const bool all = x_options.filter && x_options.filter->spec().skip_before_match != 0;
+  const bool wanted = name && (name->verdict.accepted || all);
+  if (symbol && name)
+    g_launch_gate.names.put(reinterpret_cast<uint64_t>(symbol), epoch,
+                            wanted ? LaunchGate::kWanted : LaunchGate::kRefused);
+  return wanted;
+}
+
+bool LaunchSelector::selects_path(std::span<const uint32_t> regions, uint32_t* path) noexcept {
+  *path = 0;
+  const uint64_t key = LaunchGate::path_key(regions);
+  const uint32_t epoch = g_launch_gate.epoch();
+  uint32_t known = g_launch_gate.paths.find(key, epoch);
+  if (known == VerdictCache::kNone) {
+    try {
+      std::string text;
+      std::vector<std::string> names;
+      for (const uint32_t r : regions) {
+        names.push_back(x_options.region_name(r));
+        if (!text.empty()) text += '/';
+        for (const char c : names.back()) {
+          if (c == '/' || c == '\\') text += '\\';
+          text += c;
+        }
+      }
+      const std::vector<std::string_view> views(names.begin(), names.end());
+      const bool selected = !x_options.filter || !x_options.filter->needs_regions() ||
+                            x_options.filter->matches_ranges({text, views, {}, {}});
+      const std::lock_guard lock(x_mutex);
+      known = x_strings.intern(text) << 1 | static_cast<uint32_t>(selected);
+      g_launch_gate.paths.put(key, epoch, known);
+    } catch (...) {
+      return false;
+    }
+  }
+  *path = known >> 1;
+  return known & 1;
+}
+
+std::optional<SelectedLaunch> LaunchSelector::select(const LaunchEvent& launch) noexcept {
+  SelectedLaunch s;
+  const bool in_region = selects_path(launch.regions, &s.region);
+  const bool show_all = x_state && x_options.filter->spec().skip_before_match != 0;
+  if (!in_region && !show_all) return std::nullopt;
+  s.params = launch_params(launch.cbid, launch.call.functionParams);
+  s.context = launch.call.contextUid;
+  if (x_api->cuptiGetDeviceId) x_api->cuptiGetDeviceId(launch.call.context, &s.device);
+  if (x_api->cuptiGetStreamIdEx)
+    x_api->cuptiGetStreamIdEx(launch.call.context, s.params.stream, 0, &s.stream);
+  LaunchView view;
+  view.device = s.device;
+  view.context = s.context;
+  view.stream = s.stream;
+  view.thread = launch.thread;
+  view.grid = s.params.grid;
+  view.block = s.params.block;
+  view.shared_memory = s.params.dynamic_shared_memory;
+
+  const std::lock_guard lock(x_mutex);
+  const Name* name = name_of(launch.call.symbolName);
+  if (!name) return std::nullopt;
+  s.name = name->text;
+  if (!x_options.filter) {
+    if (!name->verdict.accepted) return std::nullopt;
+  } else if (x_state) {
+    if (x_done.load(std::memory_order_relaxed)) return std::nullopt;
+    const bool selected = x_state->select(*x_options.filter, view, name->verdict, in_region);
+    if (x_state->done()) {
+      x_done.store(true);
+      g_launch_gate.close();
+    }
+    if (!selected) return std::nullopt;
+  } else if (!x_options.filter->matches_stateless(view, name->verdict, in_region)) {
+    return std::nullopt;
+  }
+  x_selected.fetch_add(1, std::memory_order_relaxed);
+  return s;
+}
+
+std::string LaunchSelector::text(uint32_t id) const {
+  const std::lock_guard lock(x_mutex);
+  return std::string(x_strings.at(id));
+}
+
+}  // namespace cuptiprof

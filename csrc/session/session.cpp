@@ -1,0 +1,354 @@
+#include "session/session.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collect/regions/regions.h"
+#include "cupti/api.h"
+#include "launch/launch_gate.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr size_t kMinBudget = 4u << 20;
+constexpr size_t kDefaultBuffer = 256u << 10;
+constexpr size_t kMinBuffer = 4u << 10;
+
+std::mutex g_mutex;       // guards the two below; held over a fork
+std::string g_holder;     // label of the session that runs; empty: none
+std::string g_inherited;  // the same, of the process that forked this one, at that moment
+constexpr const char* kUseSpawn =
+    "CUDA and CUPTI do not work after a fork; to profile a child process start it with multiprocessing's "
+    "\"spawn\" method";
+
+std::string megabytes(size_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
+// A forked child has no decoder thread and must not touch CUDA: regions and callbacks go quiet there.
+void before_fork() { g_mutex.lock(); }
+void after_fork() { g_mutex.unlock(); }
+void quiet_in_child() {
+  if (!g_holder.empty()) g_inherited = g_holder;
+  g_holder.clear();
+  g_mutex.unlock();
+  g_region_mode.store(0);
+  g_launch_gate.close();
+  Activity::instance().leave_to_parent();
+}
+
+// One session, or one that finalizes CUPTI, at a time. Throws Error when the place is taken.
+void take_place(const std::string& label) {
+  const std::lock_guard lock(g_mutex);
+  if (!g_inherited.empty())
+    throw Error(ErrorKind::kSession,
+                "this process was forked from one whose cuptiprof session was running: " + g_inherited,
+                kUseSpawn);
+  if (!g_holder.empty())
+    throw Error(ErrorKind::kSession, "another cuptiprof session is running: " + g_holder,
+                "stop it first; one process can have one session at a time");
+  g_holder = label.empty() ? "(unnamed)" : label;
+}
+
+void leave_place() noexcept {
+  const std::lock_guard lock(g_mutex);
+  g_holder.clear();
+}
+
+std::vector<CUcontext> used_contexts() { return Activity::instance().contexts(); }
+
+std::mutex g_hanging_mutex;  // guards the list
+// Counters whose launch hung inside CUPTI when their session ended: it will come back into them some day.
+std::vector<std::shared_ptr<CounterStrategy>>& hanging() {
+  static auto* list = new std::vector<std::shared_ptr<CounterStrategy>>;
+  return *list;
+}
+
+// Forgets those that came back since. False: some still hang.
+bool none_hangs() {
+  const std::lock_guard lock(g_hanging_mutex);
+  std::erase_if(hanging(), [](const auto& counters) {
+    // A thread that ended left for good, though nobody saw it.
+    if (!Activity::instance().is_inside(counters->launch_observer())) counters->everyone_left();
+    return counters->finish();
+  });
+  return hanging().empty();
+}
+
+}  // namespace
+
+Session::Session(SessionOptions options) : x_options(std::move(options)) {
+  static const int registered = pthread_atfork(&before_fork, &after_fork, &quiet_in_child);
+  static_cast<void>(registered);
+  SessionOptions& o = x_options;
+  if (o.budget_bytes < kMinBudget)
+    throw Error(ErrorKind::kBudget, "budget too small: " + std::to_string(o.budget_bytes) + " bytes",
+                "give at least " + megabytes(kMinBudget) + ", for example budget=\"64 MB\"");
+  if (o.buffer_bytes == 0) o.buffer_bytes = kDefaultBuffer;
+  if (o.buffer_bytes < kMinBuffer || o.buffer_bytes % 8 != 0)
+    throw Error(ErrorKind::kBudget, "buffer_size must be a multiple of 8 and at least 4096 bytes",
+                "try \"256 KB\"");
+  if (o.buffer_count == 0) o.buffer_count = std::clamp<size_t>(o.budget_bytes / 8 / o.buffer_bytes, 4, 1024);
+  const bool fits = o.buffer_count <= o.budget_bytes / o.buffer_bytes;  // the product does not overflow
+  const size_t fixed =
+      fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 + 2 * region_bytes() : o.budget_bytes;
+  if (fixed + (1u << 20) > o.budget_bytes)
+    throw Error(ErrorKind::kBudget,
+                std::to_string(o.buffer_count) + " buffers of " + std::to_string(o.buffer_bytes) +
+                    " bytes leave no room for tables in a budget of " + megabytes(o.budget_bytes),
+                "give a larger budget= or fewer, smaller buffers");
+  x_table_bytes = o.budget_bytes - fixed;
+  o.activity.buffer_bytes = o.buffer_bytes;
+  o.activity.buffer_count = o.buffer_count;
+  if (o.activity.attribution != Attribution::kCallback && (o.counters || o.activity.profiler_calls))
+    throw Error(ErrorKind::kSession, "this session needs launch callbacks", "attribute regions by callback");
+  // Counters are outside of what subscribers can share; one graph record a launch would be everybody's choice
+  // for the life of the process; external IDs are kept to measure.
+  if (o.counters || o.activity.attribution == Attribution::kExternal ||
+      o.activity.collects(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) {
+    if (o.activity.sharing == Sharing::kOffers)
+      throw Error(ErrorKind::kSession, "this session cannot share CUPTI",
+                  "counters and the activity \"graph\" need it alone: leave share_cupti out");
+    o.activity.sharing = Sharing::kNever;
+  }
+  if (o.counters) {
+    if (o.counters->row_bytes == 0) o.counters->row_bytes = x_table_bytes / 4;
+    x_table_bytes -= std::min(o.counters->row_bytes, x_table_bytes / 2);
+  }
+}
+
+Session::~Session() {
+  if (x_pid != 0 && x_pid != getpid()) {
+    // A forked child: the thread that the decoder would join does not exist here.
+    // CUPTI, and the thread of samples, are the parent's too.
+    static_cast<void>(x_decoder.release());
+    new std::shared_ptr<CounterStrategy>(std::move(x_counters));
+    return;
+  }
+  if (x_state != State::kIdle && x_state != State::kStopped) {
+    try {
+      stop();
+    } catch (...) {
+    }
+  }
+}
+
+std::string Session::inherited() {
+  const std::lock_guard lock(g_mutex);
+  return g_inherited;
+}
+
+void Session::require(bool ok, const char* call) const {
+  refuse_in_child();
+  if (!ok)
+    throw Error(ErrorKind::kSession, std::string(call) + " while the session is " + state(),
+                x_state == State::kIdle      ? "call start() first"
+                : x_state == State::kStopped ? "make a new profile(); a stopped one cannot go on"
+                                             : "");
+}
+
+void Session::refuse_in_child() const {
+  if (x_pid != 0 && x_pid != getpid())
+    throw Error(ErrorKind::kSession, "this session belongs to the process that forked this one", kUseSpawn);
+}
+
+const char* Session::state() const {
+  switch (x_state) {
+    case State::kIdle:
+      return "idle";
+    case State::kArmed:
+      return "armed";
+    case State::kRunning:
+      return x_options.activity.profiler_calls && !Activity::instance().window_open() ? "armed" : "running";
+    case State::kPaused:
+      return "paused";
+    case State::kStopped:
+      return "stopped";
+  }
+  return "";
+}
+
+void Session::start(bool armed) {
+  require(x_state == State::kIdle, "start()");
+  take_place(x_options.label);
+  x_pid = getpid();
+  Activity& activity = Activity::instance();
+  try {
+    activity.attach(x_options.api, x_options.activity);
+    Decoder::Options d;
+    d.keep = x_options.keep;
+    d.table_bytes = x_table_bytes;
+    d.correlation_bytes = x_options.budget_bytes / 16;
+    d.path_bytes = region_bytes();
+    set_region_name_budget(region_bytes());
+    d.filter = x_options.filter;
+    d.attribution = x_options.activity.attribution;
+    d.keeps_driver_calls =
+        d.attribution != Attribution::kExternal || x_options.activity.collects(CUPTI_ACTIVITY_KIND_DRIVER);
+    d.on_flush = [&activity] { activity.watch_buffers(); };
+    x_decoder = std::make_unique<Decoder>(activity.calls(), activity.pool(), activity.losses(), std::move(d));
+    if (x_options.counters) start_counters();
+    x_state = State::kArmed;
+    if (!armed) resume();
+  } catch (...) {
+    stop_counters();
+    x_counters.reset();
+    activity.detach();
+    x_decoder.reset();
+    forget_region_names();
+    x_state = State::kIdle;
+    x_pid = 0;
+    leave_place();
+    throw;
+  }
+}
+
+void Session::start_counters() {
+  none_hangs();
+  CounterOptions options = *x_options.counters;
+  options.selector.region_name = &region_name;
+  options.contexts = &used_contexts;
+  options.keep_latest_rows = x_options.keep != Keep::kFirst;
+  options.waits_for_window = x_options.activity.profiler_calls;
+  x_counters = make_strategy(x_options.api, std::move(options));
+  x_counters->begin();
+  x_counters->pause();
+  x_counters->rows().clear();  // samples from before the start
+  Activity::instance().observe(x_counters->launch_observer(), x_counters->region_observer(), true);
+}
+
+void Session::stop_counters() noexcept {
+  if (!x_counters) return;
+  const bool all_left = Activity::instance().observe(nullptr, nullptr, false);
+  const bool finished = x_counters->finish();
+  x_counters->clocks().release();
+  if (finished && all_left) return;
+  const std::lock_guard lock(g_hanging_mutex);
+  hanging().push_back(x_counters);
+}
+
+void Session::step_counters() {
+  require(x_state == State::kRunning || x_state == State::kPaused || x_state == State::kArmed, "step()");
+  // Steps in which nothing is collected take no turn among the pass groups.
+  if (x_counters && x_state == State::kRunning) x_counters->step();
+}
+
+bool Session::next_pass() {
+  require(x_state == State::kRunning, "repeat()");
+  return x_counters && x_counters->next_pass();
+}
+
+void Session::abandon_passes() {
+  refuse_in_child();
+  if (x_counters && x_state != State::kStopped) x_counters->abandon_passes();
+}
+
+const CounterRows::Taken* Session::take_counters() {
+  if (!x_counters) return nullptr;
+  if (!x_taken_counters) x_taken_counters = x_counters->rows().take();
+  return &*x_taken_counters;
+}
+
+void Session::forget_taken() noexcept {
+  x_taken.reset();
+  x_taken_counters.reset();
+}
+
+void Session::resume() {
+  require(x_state == State::kArmed || x_state == State::kPaused, "resume()");
+  Activity::instance().enable();
+  if (x_counters) x_counters->resume();
+  x_state = State::kRunning;
+}
+
+void Session::pause() {
+  require(x_state == State::kRunning, "pause()");
+  if (x_counters) x_counters->pause();
+  Activity::instance().disable();
+  x_state = State::kPaused;
+}
+
+std::shared_ptr<Store> Session::take() {
+  require(x_state == State::kRunning || x_state == State::kPaused, "take()");
+  if (x_counters) {
+    x_counters->complete();
+    x_counters->kept();
+  }
+  Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
+  forget_taken();
+  return x_taken = x_decoder->take(now_ns());
+}
+
+void Session::discard() {
+  require(x_state == State::kRunning || x_state == State::kPaused, "discard()");
+  if (x_counters) {
+    x_counters->complete();
+    x_counters->rows().clear();
+    x_counters->discarded();
+  }
+  Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
+  x_decoder->discard();
+}
+
+std::shared_ptr<Store> Session::stop() {
+  require(x_state != State::kIdle && x_state != State::kStopped, "stop()");
+  Activity& activity = Activity::instance();
+  const int64_t end = now_ns();
+  stop_counters();
+  activity.disable();
+  try {
+    activity.complete(*x_decoder, x_options.drain_timeout_ms);
+  } catch (const Error&) {
+    // The flush failed: what reached us is kept, what did not shows up as unreconciled launches.
+    x_decoder->fence();  // a buffer is read with the subscriber it was written for
+  }
+  activity.detach();
+  forget_taken();
+  x_taken = x_decoder->take(end);
+  x_final = counts();
+  x_decoder->finish();
+  forget_region_names();
+  x_state = State::kStopped;
+  leave_place();
+  return x_taken;
+}
+
+void Session::finalize() {
+  require(x_state == State::kStopped, "detach(finalize=True)");
+  take_place("detach(finalize=True)");
+  try {
+    if (!none_hangs())
+      throw Error(ErrorKind::kSession, "a launch whose counters were read still hangs inside CUPTI",
+                  "wait for that launch to end, then detach again");
+    Activity::instance().finalize(*x_options.api);
+  } catch (...) {
+    leave_place();
+    throw;
+  }
+  leave_place();
+}
+
+std::shared_ptr<Store> Session::next_segment(int timeout_ms) {
+  return x_decoder ? x_decoder->next_segment(timeout_ms) : nullptr;
+}
+
+SessionCounts Session::counts() const {
+  if (!x_decoder || x_state == State::kStopped) return x_final;
+  const Activity& activity = Activity::instance();
+  return {activity.launches(), x_decoder->kernels_received(), activity.kernels_lost_in_pool(),
+          x_decoder->without_times(), x_decoder->live_bytes()};
+}
+
+std::vector<std::pair<std::string, uint64_t>> Session::losses() const {
+  std::vector<std::pair<std::string, uint64_t>> out;
+  const Losses& l = Activity::instance().losses();
+#define CP_LOSS(name, doc) out.emplace_back(#name, l.name.load());
+  CP_LOSSES(CP_LOSS)
+#undef CP_LOSS
+  return out;
+}
+
+}  // namespace cuptiprof

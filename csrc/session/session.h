@@ -1,0 +1,113 @@
+// One profiling session: idle -> armed -> running <-> paused -> stopped. At most one in a process at a time.
+//
+// armed: attached to CUPTI, nothing switched on (waiting for cudaProfilerStart, or for the first active
+// step). Control calls are made without the GIL and may block; they are not thread-safe against each other
+// (the Python side serialises them).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collect/activity.h"
+#include "collect/records/decoder.h"
+#include "counters/strategy/counter_strategy.h"
+#include "store/store.h"
+
+namespace cuptiprof {
+
+struct SessionOptions {
+  std::shared_ptr<const Api> api;
+  ActivityOptions activity;
+  Keep keep = Keep::kLatest;
+  size_t budget_bytes =
+      256u << 20;           // everything the session keeps: buffers, tables, strings, the correlation map
+  size_t buffer_bytes = 0;  // one activity buffer; 0: 256 KiB
+  size_t buffer_count = 0;  // 0: an eighth of the budget's worth
+  std::shared_ptr<const KernelFilter> filter;
+  std::string label;  // who started it, for the error that a second session gets
+  int drain_timeout_ms = 1000;
+  std::optional<CounterOptions>
+      counters;  // its selector's filter is the caller's; the rest of it is filled in here
+};
+
+struct SessionCounts {
+  uint64_t launches = 0;              // kernel launches seen
+  uint64_t kernels_received = 0;      // kernel records that reached the decoder
+  uint64_t kernels_lost_in_pool = 0;  // of losses.pool_exhausted
+  uint64_t without_times = 0;         // records of GPU work that CUPTI had no times for
+  size_t live_bytes = 0;
+};
+
+class Session {
+ public:
+  // In a process that was forked while a session ran: what started that. It can have none of its own.
+  static std::string inherited();
+
+  explicit Session(SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Attaches; collects at once unless `armed`. Throws Error with nothing left behind.
+  void start(bool armed);
+  void pause();
+  void resume();
+  // Completes what was launched so far and hands it over; the session goes on.
+  std::shared_ptr<Store> take();
+  // Completes what was launched so far and throws it away (a warm-up).
+  void discard();
+  // Everything off; the rest of the data. Safe to call once, in any state but idle.
+  std::shared_ptr<Store> stop();
+  // What the last take() or stop() handed over, until it is forgotten: the caller may have been interrupted
+  // (Ctrl-C) before it got hold of it.
+  std::shared_ptr<Store> taken() const { return x_taken; }
+  void forget_taken() noexcept;
+
+  // After stop(): takes CUPTI itself out of the process. A later session attaches it again. Throws Error when
+  // another session runs, another tool holds CUPTI, or a launch counted by a session still hangs inside it.
+  void finalize();
+
+  // Counters. A training step ended: the next pass group is on.
+  void step_counters();
+  // Repeated work (strategy range): true while it must run once more.
+  bool next_pass();
+  // The repeated work raised: forget its passes so far.
+  void abandon_passes();
+  // What was measured until it is forgotten with taken(); null without counters.
+  const CounterRows::Taken* take_counters();
+  CounterStrategy* counters() const { return x_counters.get(); }
+
+  std::shared_ptr<Store> next_segment(int timeout_ms);
+  SessionCounts counts() const;
+  // CUDA was initialised before start().
+  bool cuda_was_up() const { return Activity::instance().cuda_was_up(); }
+  std::vector<std::pair<std::string, uint64_t>> losses() const;
+  // What the result should say beside its numbers.
+  std::vector<std::string> notes() const { return Activity::instance().notes(); }
+  const char* state() const;
+
+ private:
+  enum class State { kIdle, kArmed, kRunning, kPaused, kStopped };
+  void require(bool ok, const char* call) const;
+  void refuse_in_child() const;
+  // For the names of regions, and as much again for their paths.
+  size_t region_bytes() const { return x_options.budget_bytes / 32; }
+  void start_counters();
+  void stop_counters() noexcept;
+
+  SessionOptions x_options;
+  State x_state = State::kIdle;
+  int x_pid = 0;
+  size_t x_table_bytes = 0;
+  std::unique_ptr<Decoder> x_decoder;
+  std::shared_ptr<CounterStrategy> x_counters;
+  SessionCounts x_final;
+  std::shared_ptr<Store> x_taken;
+  std::optional<CounterRows::Taken> x_taken_counters;
+};
+
+}  // namespace cuptiprof

@@ -1,0 +1,55 @@
+// Who uses the library: the calls without a subscriber and the only subscriber (one client, 0), or several
+// subscribers with calls of their own (13.3), each with its kinds, attributes, clock, buffers and callbacks.
+#pragma once
+#include <cupti_activity.h>
+#include <cupti_callbacks.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "sim/machine/record_clock.h"
+
+namespace sim {
+
+constexpr uint32_t kClients = 8;
+using ClientSet = uint8_t;  // a bit a client
+constexpr ClientSet bit(uint32_t client) { return static_cast<ClientSet>(1u << client); }
+
+struct Client {
+  std::atomic<CUpti_CallbackFunc> function{nullptr};  // null: nobody subscribes here
+  std::atomic<void*> user{nullptr};
+  std::atomic<bool> alive{false};
+  RecordClock clock;  // of subscribers among several; the machine's is client 0's
+};
+Client& client(uint32_t index);
+
+// Several subscribers, since the first of them asked for it; until cuptiFinalize.
+bool sharing();
+// CUPTI_ACTIVITY_ATTR_MULTIPLE_SUBSCRIBER_STATE: 0 one alone, 1 several, 2 nobody decided.
+uint8_t sharing_state();
+// First in calls without a subscriber: refused where several share.
+CUptiResult of_the_only_client();
+// The client of a handle among several; 0: it is none.
+uint32_t shared_client(CUpti_SubscriberHandle handle);
+// Subscribers there are.
+uint32_t subscribers();
+CUptiResult join(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* user);
+void leave(uint32_t index);
+void forget_clients();
+
+RecordClock& clock_of(uint32_t client);
+
+// Who alone shall get the records of this thread meanwhile.
+class OnlyFor {
+ public:
+  explicit OnlyFor(uint32_t client);
+  ~OnlyFor();
+  OnlyFor(const OnlyFor&) = delete;
+};
+// -1: everybody who wants them.
+int only_for();
+
+}  // namespace sim
+
+#define SIM_ALONE \
+  if (const CUptiResult shared = ::sim::of_the_only_client(); shared != CUPTI_SUCCESS) return shared

@@ -1,0 +1,56 @@
+// Activity records of calls and of GPU work.
+#pragma once
+#include <cupti_activity.h>
+#include <cupti_callbacks.h>
+
+#include <cstdint>
+
+#include "sim/machine/machine.h"
+
+namespace sim {
+
+struct Placed {
+  uint64_t start, end;
+};
+
+// A piece of GPU work: what asked for it, and where and when it runs.
+struct Work {
+  const cuptisim_op& op;
+  const Context& context;
+  uint32_t stream;
+  uint32_t correlation;
+  uint64_t call_time;
+  uint64_t node;   // graph node ID, 0: none
+  uint32_t graph;  // graph ID, 0: none
+  Placed at;
+};
+
+// A call on its way.
+struct Call {
+  const cuptisim_op& op;
+  Context* context;
+  uint32_t stream;
+  uint32_t correlation;
+  uint64_t begin = 0;
+  uint32_t result = 0;  // CUresult
+};
+
+void emit_work_record(const Work& work);
+void emit_graph_record(const Call& call, Placed at);
+void emit_api_record(const Call& call, bool driver, CUpti_CallbackId cbid, uint64_t end);
+void emit_sync_record(const Call& call, CUpti_ActivitySynchronizationType type, uint64_t end);
+void emit_event_record(const Call& call, uint64_t sync_id, uint64_t device_time);
+void emit_memory_record(const Call& call);
+void emit_memory_pool_record(const Call& call);
+void emit_stream_record(const Call& call);
+void emit_context_record(const Context& context);
+
+// cuInit, or the first use of a device: device records are written now, for those who are there to see it.
+void initialise_cuda();
+// cuptiActivityEnableAndDump: records of what there is, whenever it was made.
+void dump_existing(CUpti_ActivityKind kind);
+
+// A context was made: its record, and the resource callbacks.
+void announce_context(Context& context);
+
+}  // namespace sim

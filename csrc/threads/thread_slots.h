@@ -1,0 +1,118 @@
+// One slot per thread that opens a region or launches GPU work: its event ring and its launch counters.
+//
+// Slots are process-wide and reused; the memory for all rings is reserved once (address space, not memory),
+// so that a CUPTI callback can claim a slot without allocating.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/spsc_ring.h"
+#include "threads/open_regions.h"
+
+namespace cuptiprof {
+
+enum class EventKind : uint32_t {
+  kEnter,     // id = region name, metadata = owned pointer or null
+  kExit,      // region = what enter_region or adopt_region returned, here or on another thread
+  kLaunch,    // id = correlation ID of a call that gives the GPU work
+  kHandOver,  // id = number of a token: it stands for the innermost region here and now (hand_over.h)
+  kAdopt,     // id = number of a token: work of this task belongs to its region, until a kExit
+  kBackward,  // id = 1: this thread enters torch's autograd engine, 0: leaves it
+};
+
+class LaunchObserver;
+struct RegionMetadata;
+
+struct Event {
+  int64_t time;   // run clock
+  uint64_t task;  // running contextvars.Context; 0: the thread's outermost
+  union {
+    RegionMetadata* metadata;  // kEnter: freed by whoever takes the event out
+    uint64_t region;           // kExit
+  };
+  uint32_t id;
+  EventKind kind;
+};
+static_assert(sizeof(Event) == 32);
+
+struct ThreadSlot {
+  [[no_unique_address]] SpscRing<Event> ring;
+  // Written by the owning thread only, and what a region touches: on the ring's last cache line.
+  uint32_t open_regions = 0;  // entered with an event and not yet left: so many slots stay reserved for exits
+  uint64_t next_wake = 0;     // ring position at which the decoder is woken next
+  uint32_t external_depth = 0;              // region IDs on this thread's stack inside CUPTI
+  uint32_t index = 0;                       // of this slot
+  std::atomic<uint32_t> left_elsewhere{0};  // of open_regions: their exits came on other threads
+  std::atomic<bool> is_worker{false};       // one of torch's autograd threads (by name)
+  // What a launch touches beside.
+  alignas(kCacheLine) std::atomic<uint64_t> launches{0};  // those that execute (not captured into a graph)
+  uint32_t nodes_created = 0;    // graph nodes created since the running call was entered
+  std::atomic<uint32_t> tid{0};  // thread ID to show
+  // While counters are armed.
+  std::atomic<LaunchObserver*> counted_by{nullptr};  // who counts the running launch and is told of its exit
+  std::atomic<const void*> launching{nullptr};       // context of the running launch, where nobody counts it
+  uint32_t counted_regions = 0;                      // bit i: entry i of `open` is counted
+  std::atomic<bool> observing{false};                // inside an observer: it must not go away
+  OpenRegions open;
+  std::atomic<uint32_t> in_backward{0};    // calls of torch's autograd engine this thread is inside of
+  std::atomic<uint64_t> backward_task{0};  // in which task
+  std::atomic<uint32_t> system_tid{0};
+  std::atomic<uint32_t> claims{0};  // how often the slot was given to a thread
+  // 0 free, 1 in use, 2 thread ended (the decoder empties the ring, then frees the slot)
+  std::atomic<uint32_t> state{0};
+};
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(offsetof(ThreadSlot, is_worker) < 2 * kCacheLine &&
+              offsetof(ThreadSlot, launches) == 2 * kCacheLine);
+#pragma GCC diagnostic pop
+
+inline constexpr std::string_view kAutogradThread = "pt_autograd";  // what torch's thread names begin with
+inline constexpr uint32_t kRingEvents = 32768;                      // 1 MiB a thread, touched as far as used
+inline constexpr uint32_t kMaxThreads = 1024;
+
+// Reserves the rings; called before the first session starts. Throws Error when the address range cannot be
+// had.
+void reserve_thread_slots();
+
+// The calling thread's slot, claimed at the first call; null when all are taken (events are then lost and
+// counted).
+ThreadSlot* this_thread_slot() noexcept;
+ThreadSlot& thread_slot(uint32_t index) noexcept;
+// One past the highest slot ever used.
+uint32_t thread_slot_count() noexcept;
+
+// A region is known by the event that opened it: slot and position in its ring, the same for whoever wrote it
+// and whoever reads it. Never 0, and never used again.
+inline constexpr uint32_t kRegionSlotShift = 48;  // positions have room for 2^48 events a slot
+inline uint64_t region_id(const ThreadSlot& slot, uint64_t position) noexcept {
+  return uint64_t{slot.index + 1} << kRegionSlotShift | (position & ((uint64_t{1} << kRegionSlotShift) - 1));
+}
+inline uint32_t slot_of_region(uint64_t id) noexcept {
+  return static_cast<uint32_t>(id >> kRegionSlotShift) - 1;
+}
+
+inline uint64_t position_of_region(uint64_t id) noexcept {
+  return id & ((uint64_t{1} << kRegionSlotShift) - 1);
+}
+
+// Consumer side: a slot whose thread ended and whose ring is empty may serve another thread.
+void recycle_slot(ThreadSlot& slot) noexcept;
+
+// Launches of threads that have no slot, and graph nodes the calling thread created since its running call
+// was entered, where it has none.
+inline std::atomic<uint64_t> g_slotless_launches{0};
+uint32_t& slotless_nodes() noexcept;
+
+// The ID under which the calling thread appears in results, instead of its system thread ID (a replay uses
+// the recorded ones). 0: back to its own.
+void set_thread_id(uint32_t tid) noexcept;
+
+// Identity of the running asyncio task or contextvars.Context on the calling thread; set by the bindings. May
+// be called without the GIL, in a CUPTI callback.
+using TaskKey = uint64_t (*)();
+inline std::atomic<TaskKey> g_task_key{nullptr};
+
+}  // namespace cuptiprof
