@@ -6,9 +6,9 @@
 #include "bindings/text.h"
 #include "collect/activity.h"
 #include "counters/preflight.h"
-#include "counters/range/range_profiler.h"
 #include "counters/strategy/counter_strategy.h"
 #include "counters/strategy/planned_chip.h"
+#include "counters/strategy/profiler_setup.h"
 #include "filter/kernel_filter.h"
 #include "session/session.h"
 

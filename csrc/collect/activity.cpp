@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "collect/records/kernel_names.h"
+#include "collect/regions/live_regions.h"
 #include "collect/regions/regions.h"
 #include "collect/setup/clock_source.h"
 #include "collect/setup/kinds.h"
@@ -36,8 +37,9 @@ bool is_host_side(CUpti_ActivityKind kind) {
 
 }  // namespace
 
-// Called by regions and by CUPTI's threads when the decoder has something to look at.
-void wake_decoder() noexcept { Activity::instance().pool().wake(); }
+Activity::Activity() {
+  set_context_source([]() noexcept { return instance().current_context(); });
+}
 
 Activity& Activity::instance() {
   static Activity* activity = new Activity;
@@ -74,6 +76,7 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     count(x_losses.earlier_session, x_left_over);
     g_region_overflow.store(0);
     g_beyond_slots.store(0);
+    g_region_names_lost.store(0);
     x_kernels_lost.store(0);
     x_watch.begin();
     x_returned_at.store(0);

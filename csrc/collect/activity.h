@@ -104,7 +104,7 @@ class Activity {
   bool window_open() const noexcept { return x_enabled.load(std::memory_order_relaxed); }
 
  private:
-  Activity() = default;
+  Activity();
 
   static void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records);
   static void CUPTIAPI on_shared_request(uint8_t** buffer, size_t* size, size_t* max_records, void*);

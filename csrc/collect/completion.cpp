@@ -129,6 +129,7 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
   x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
   x_losses.region_overflow.store(g_region_overflow.load());
   x_losses.unfollowed_threads.store(g_beyond_slots.load());
+  count(x_losses.texts_lost, g_region_names_lost.exchange(0));
 }
 
 std::vector<std::string> Activity::notes() const {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "collect/activity.h"
+#include "collect/buffers/decoder_bell.h"
 #include "collect/records/kernel_names.h"
 #include "collect/regions/live_regions.h"
 #include "collect/regions/regions.h"
@@ -111,7 +112,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
       count(g_region_overflow);
     if (slot->ring.pushed() >= slot->next_wake) {
       slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
-      x_pool.wake();
+      g_decoder_bell.ring();
     }
     const bool counted = launch && g_launch_gate.is_open() && !g_launch_gate.refuses_name(call.symbolName) &&
                          launch_enters(*slot, cbid, call, task);

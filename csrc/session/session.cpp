@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collect/regions/regions.h"
+#include "counters/make_strategy.h"
 #include "cupti/api.h"
 #include "launch/launch_gate.h"
 

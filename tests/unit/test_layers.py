@@ -34,7 +34,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "counters/plan": {"base", "cupti", "filter"},
     "counters/strategy": {"base", "cupti", "filter", "launch", "counters/plan"},
-    "counters/range": {"base", "cupti", "store", "launch", "counters/plan", "counters/strategy"},
+    "counters/range": {"base", "cupti", "store", "launch", "counters/strategy"},
     "counters/sample": {"base", "cupti", "counters/strategy"},
     "counters": {"base", "cupti", "counters/strategy", "counters/range", "counters/sample"},
     "probes": {"base", "cupti"},
@@ -51,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "sim/machine": {"sim"},
     "sim/counters": {"sim", "sim/machine"},
     "sim/activity": {"sim", "sim/machine", "sim/counters"},
-    "sim/calls": {"sim", "sim/machine", "sim/counters", "sim/activity"},
+    "sim/calls": {"sim/machine", "sim/counters", "sim/activity"},
     "sim/abi": {"sim", "sim/machine", "sim/counters", "sim/activity", "sim/calls"},
 }
 # Rooms that see NVIDIA's headers.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "collect/buffers/decoder_bell.h"
 
 namespace cuptiprof {
 namespace {
@@ -28,10 +29,6 @@ std::unique_ptr<BufferArena> make_arena(size_t bytes, size_t count, bool touch, 
 }
 
 }  // namespace
-
-BufferPool::BufferPool() { sem_init(&x_wake, 0, 0); }
-
-BufferPool::~BufferPool() = default;  // lives as long as the process: CUPTI may hold buffers to the very end
 
 void BufferPool::configure(size_t bytes, size_t count) {
   std::unique_ptr<BufferArena> old, discard, fresh;
@@ -88,7 +85,7 @@ uint8_t* BufferPool::acquire(size_t* bytes) noexcept {
       *bytes = buffer ? kDiscardBytes : 0;
     }
   }
-  if (newly_low) wake();
+  if (newly_low) g_decoder_bell.ring();
   return buffer;
 }
 
@@ -105,7 +102,7 @@ Returned BufferPool::complete(uint8_t* data, size_t valid_bytes) noexcept {
     x_completed.push_back({data, valid_bytes, request});
     x_completed_ever.fetch_add(1);
   }
-  wake();
+  g_decoder_bell.ring();
   return Returned::kToDecoder;
 }
 
@@ -151,18 +148,6 @@ size_t BufferPool::take_completed(CompletedBuffer* out, size_t max) noexcept {
   }
   x_completed.erase(x_completed.begin(), x_completed.begin() + static_cast<ptrdiff_t>(n));
   return n;
-}
-
-void BufferPool::wait(int milliseconds) noexcept {
-  timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += milliseconds % 1000 * 1'000'000L;
-  until.tv_sec += milliseconds / 1000 + until.tv_nsec / 1'000'000'000L;
-  until.tv_nsec %= 1'000'000'000L;
-  while (sem_timedwait(&x_wake, &until) != 0 && errno == EINTR) {
-  }
-  while (sem_trywait(&x_wake) == 0) {  // one look serves all the wake-ups that came meanwhile
-  }
 }
 
 size_t BufferPool::buffers() noexcept {

@@ -6,8 +6,6 @@
 // discard buffer can be counted, so that the loss is known exactly. Other clients of CUPTI have buffers of
 // their own, which can come to us: they are known by their address and left alone.
 #pragma once
-#include <semaphore.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -36,9 +34,6 @@ enum class Returned : uint8_t {
 
 class BufferPool {
  public:
-  BufferPool();
-  ~BufferPool();
-
   // Begins a session: makes `count` buffers of `bytes` each available. Buffers that CUPTI still holds stay
   // valid. Nothing completed may be left (take_completed). Throws Error when the memory cannot be had.
   void configure(size_t bytes, size_t count);
@@ -53,9 +48,6 @@ class BufferPool {
 
   // Decoder: takes completed buffers, oldest first; at most `max`. Returns how many.
   size_t take_completed(CompletedBuffer* out, size_t max) noexcept;
-  void wake() noexcept { sem_post(&x_wake); }
-  // Sleeps until wake() or the time limit.
-  void wait(int milliseconds) noexcept;
 
   // Waits until the decoder gave back every buffer completed before the call. False: it took too long.
   bool wait_for_decoder(std::chrono::milliseconds patience) noexcept;
@@ -89,7 +81,6 @@ class BufferPool {
   std::atomic<bool> x_low{false};
   std::atomic<uint32_t> x_waiting{0};
   std::atomic<uint64_t> x_completed_ever{0}, x_released_ever{0};  // discard buffers not counted
-  sem_t x_wake;
 };
 
 }  // namespace cuptiprof

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <new>
+#include "collect/buffers/decoder_bell.h"
 
 #include "cupti/api.h"
 
@@ -47,7 +48,7 @@ void Decoder::finish() {
     const std::lock_guard lock(x_mutex);
     x_stop = true;
   }
-  x_pool.wake();
+  g_decoder_bell.ring();
   x_thread.join();
 }
 
@@ -59,7 +60,7 @@ std::unique_ptr<Store> Decoder::new_store() {
 
 void Decoder::loop() {
   for (bool stop = false; !stop;) {
-    x_pool.wait(x_pool.is_low() ? static_cast<int>(kLowFlushPeriod.count()) : kPollMilliseconds);
+    g_decoder_bell.wait(x_pool.is_low() ? static_cast<int>(kLowFlushPeriod.count()) : kPollMilliseconds);
     flush_if_due();
     std::vector<const std::function<void()>*> work;
     {
@@ -182,7 +183,7 @@ void Decoder::run(const std::function<void()>& work) {
   std::unique_lock lock(x_mutex);
   x_work.push_back(&work);
   const uint64_t ticket = ++x_work_given;
-  x_pool.wake();
+  g_decoder_bell.ring();
   x_changed.wait(lock, [&] { return x_work_done >= ticket; });
 }
 

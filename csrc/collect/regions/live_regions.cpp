@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "collect/activity.h"
 #include "collect/regions/regions.h"
 #include "cupti/api.h"
 
@@ -13,6 +12,7 @@ namespace cuptiprof {
 namespace {
 
 std::atomic<RegionObserver*> g_region_observer{nullptr};
+std::atomic<CUcontext (*)() noexcept> g_current_context{nullptr};
 
 struct Path {
   uint32_t* names;
@@ -88,6 +88,10 @@ uint32_t live_region_path(const ThreadSlot& slot, uint64_t task, uint32_t* names
 
 void set_region_observer(RegionObserver* observer) noexcept { g_region_observer.store(observer); }
 
+void set_context_source(CUcontext (*current_context)() noexcept) noexcept {
+  g_current_context.store(current_context);
+}
+
 bool wait_for_observers(std::chrono::milliseconds patience, const LaunchObserver* observer) noexcept {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   const timespec pause{0, 50'000};
@@ -120,7 +124,7 @@ void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, 
     const RegionEvent event{time,
                             slot.tid.load(std::memory_order_relaxed),
                             {path, depth},
-                            Activity::instance().current_context(),
+                            g_current_context.load()(),
                             static_cast<uint32_t>(std::popcount(slot.counted_regions))};
     if (observer->entered(event)) slot.counted_regions |= 1u << index;
   }

@@ -16,7 +16,10 @@ namespace cuptiprof {
 uint32_t live_region_path(const ThreadSlot& slot, uint64_t task, uint32_t* names,
                           uint64_t* regions = nullptr) noexcept;
 
+// Who is told of entries and exits; null: nobody.
 void set_region_observer(RegionObserver* observer) noexcept;
+// How an entry learns the calling thread's context; before the first observer.
+void set_context_source(CUcontext (*current_context)() noexcept) noexcept;
 
 // Until no thread is inside an observer, at most `patience`. False: one still is. Launches that hang in
 // another observer than this one are not waited for again.

@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "base/string_table.h"
-#include "collect/activity.h"
 
 namespace cuptiprof {
 namespace {
@@ -43,7 +42,7 @@ uint32_t region_name_id(std::string_view name) {
   const uint32_t known = all.table.size();
   uint32_t id = all.table.intern(name, cost_of(name) <= room ? StringTable::kNoLimit : 0);
   if (id == StringTable::kNone) {
-    count(Activity::instance().losses().texts_lost);
+    count(g_region_names_lost);
     id = all.table.intern(kOtherRegions);
   } else if (all.table.size() > known) {
     all.bytes += cost_of(name);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "collect/buffers/decoder_bell.h"
 #include "store/losses.h"
 #include "threads/thread_slots.h"
 
@@ -28,8 +29,9 @@ inline std::atomic<uint32_t> g_region_mode{0};
 inline void set_region_mode(RegionMode bit, bool on) noexcept {
   on ? g_region_mode.fetch_or(bit) : g_region_mode.fetch_and(~uint32_t{bit});
 }
-inline std::atomic<uint64_t> g_region_overflow{0};  // events that did not fit into a ring
-inline std::atomic<uint64_t> g_beyond_slots{0};     // events of threads for which there was no slot
+inline std::atomic<uint64_t> g_region_overflow{0};    // events that did not fit into a ring
+inline std::atomic<uint64_t> g_beyond_slots{0};       // events of threads for which there was no slot
+inline std::atomic<uint64_t> g_region_names_lost{0};  // names for which the session had no room
 
 // Name -> ID; the same text gives the same ID until the names are forgotten, at the end of a session. IDs are
 // not used again: those below g_first_region_name are forgotten ones. Thread-safe. Names for which the
@@ -40,9 +42,6 @@ uint32_t region_name_id(std::string_view name);
 std::string region_name(uint32_t id);
 void set_region_name_budget(size_t bytes);
 void forget_region_names();
-
-// Wakes the decoder; async-signal-safe, never blocks.
-void wake_decoder() noexcept;
 
 // kRegionsWatched: what an entry and an exit do beside their event (live_regions.h).
 void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, int64_t time) noexcept;
@@ -67,7 +66,7 @@ bool push_after_all(ThreadSlot& slot, const Event& e) noexcept;
   const uint64_t pushed = slot.ring.pushed();
   if (pushed >= slot.next_wake) [[unlikely]] {
     slot.next_wake = pushed + kRingEvents / 4;
-    wake_decoder();
+    g_decoder_bell.ring();
   }
   return region_id(slot, pushed - 1);
 }

@@ -10,19 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "counters/plan/planner.h"
+#include "counters/strategy/range_config.h"
 #include "cupti/api.h"
 
 namespace cuptiprof {
-
-// A pass group as the range profiler wants it: names as C strings, the image.
-struct RangeConfig {
-  const PassGroup* group = nullptr;
-  std::vector<const char*> names;
-  explicit RangeConfig(const PassGroup& g) : group(&g) {
-    for (const std::string& m : g.metrics) names.push_back(m.c_str());
-  }
-};
 
 enum class RangeMode {
   kKernelReplay,  // every kernel between start and stop is a range, run once per pass
@@ -76,12 +67,5 @@ class RangeProfiler {
   std::vector<uint8_t> x_image;
   bool x_started = false;
 };
-
-// cuptiProfilerInitialize, for each session: it is not reference-counted, and another client may have undone
-// it since. We never undo it, for the same reason. Throws Error.
-void initialize_profiler(const Api& api);
-
-// CUPTI's name of the chip of a device, "GH100". Throws Error.
-std::string chip_name(const Api& api, size_t device);
 
 }  // namespace cuptiprof

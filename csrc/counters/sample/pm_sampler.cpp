@@ -1,4 +1,5 @@
 #include "counters/sample/pm_sampler.h"
+#include "counters/strategy/profiler_setup.h"
 
 #include <algorithm>
 #include <chrono>

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "counters/range/range_profiler.h"
 #include "counters/strategy/counter_strategy.h"
+#include "counters/strategy/range_config.h"
 
 namespace cuptiprof {
 

@@ -113,7 +113,4 @@ class CounterStrategy {
   ClockLock x_clocks;
 };
 
-// Throws Error; nothing is switched on yet.
-std::unique_ptr<CounterStrategy> make_strategy(std::shared_ptr<const Api> api, CounterOptions options);
-
 }  // namespace cuptiprof

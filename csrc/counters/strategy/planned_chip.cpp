@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "counters/range/range_profiler.h"
+#include "counters/strategy/profiler_setup.h"
 
 namespace cuptiprof {
 namespace {

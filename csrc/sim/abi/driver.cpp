@@ -9,6 +9,7 @@
 
 #include "sim/activity/callbacks.h"
 #include "sim/activity/records.h"
+#include "sim/machine/current_context.h"
 #include "sim/machine/inside.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/stream_captures.h"
@@ -16,23 +17,11 @@
 namespace sim {
 namespace {
 
-thread_local std::vector<CUcontext> t_stack;
-thread_local CUcontext t_runtime = nullptr;  // made current by the runtime's calls
-
 bool valid_device(CUdevice device) {
   return device >= 0 && static_cast<uint32_t>(device) < Machine::get().devices();
 }
 
 }  // namespace
-
-CUcontext current_context() { return t_stack.empty() ? t_runtime : t_stack.back(); }
-
-void set_runtime_context(CUcontext context) { t_runtime = context; }
-
-void leave_contexts() {
-  t_stack.clear();
-  t_runtime = nullptr;
-}
 
 }  // namespace sim
 
@@ -177,27 +166,22 @@ SIM_EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
 SIM_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
   const Inside inside;
   if (context && !Machine::get().find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
-  if (!t_stack.empty()) t_stack.pop_back();
-  if (context)
-    t_stack.push_back(context);
-  else
-    t_runtime = nullptr;
+  replace_context(context);
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
   const Inside inside;
   if (!Machine::get().find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
-  t_stack.push_back(context);
+  push_context(context);
   return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) {
   const Inside inside;
-  if (t_stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context) *context = t_stack.back();
-  t_stack.pop_back();
-  return CUDA_SUCCESS;
+  const CUcontext top = pop_context();
+  if (context && top) *context = top;
+  return top ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 SIM_EXPORT CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "sim/machine/current_context.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/stream_captures.h"
 

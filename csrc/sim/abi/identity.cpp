@@ -9,6 +9,7 @@
 #include "sim/activity/clients.h"
 #include "sim/activity/record_sizes.h"
 #include "sim/cbid_names.h"
+#include "sim/machine/current_context.h"
 #include "sim/machine/faults.h"
 #include "sim/machine/machine.h"
 

@@ -7,6 +7,7 @@
 #include "sim/counters/availability.h"
 #include "sim/counters/counter_units.h"
 #include "sim/counters/profiler_objects.h"
+#include "sim/machine/current_context.h"
 
 namespace sim {
 namespace {

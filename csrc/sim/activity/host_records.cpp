@@ -126,6 +126,9 @@ void emit_context_record(const Context& c) {
   emit(&r, sizeof r, 0);
 }
 
+namespace {
+
+// A context was made: its record, and the resource callbacks.
 void announce_context(Context& c) {
   initialise_cuda();
   emit_context_record(c);
@@ -136,7 +139,8 @@ void announce_context(Context& c) {
   resource_callback(CUPTI_CBID_RESOURCE_MODULE_LOADED, handle, nullptr, &module);
 }
 
-namespace {
+constexpr ContextWatch kContextWatch{[] { return latency_timestamps(); }, &announce_context};
+[[maybe_unused]] const bool g_watching = (Machine::get().set_watch(&kContextWatch), true);
 
 void emit_device_records() {
   Machine& m = Machine::get();

@@ -5,35 +5,9 @@
 
 #include <cstdint>
 
-#include "sim/machine/machine.h"
+#include "sim/machine/work.h"
 
 namespace sim {
-
-struct Placed {
-  uint64_t start, end;
-};
-
-// A piece of GPU work: what asked for it, and where and when it runs.
-struct Work {
-  const cuptisim_op& op;
-  const Context& context;
-  uint32_t stream;
-  uint32_t correlation;
-  uint64_t call_time;
-  uint64_t node;   // graph node ID, 0: none
-  uint32_t graph;  // graph ID, 0: none
-  Placed at;
-};
-
-// A call on its way.
-struct Call {
-  const cuptisim_op& op;
-  Context* context;
-  uint32_t stream;
-  uint32_t correlation;
-  uint64_t begin = 0;
-  uint32_t result = 0;  // CUresult
-};
 
 void emit_work_record(const Work& work);
 void emit_graph_record(const Call& call, Placed at);
@@ -49,8 +23,5 @@ void emit_context_record(const Context& context);
 void initialise_cuda();
 // cuptiActivityEnableAndDump: records of what there is, whenever it was made.
 void dump_existing(CUpti_ActivityKind kind);
-
-// A context was made: its record, and the resource callbacks.
-void announce_context(Context& context);
 
 }  // namespace sim

@@ -136,6 +136,7 @@ bool latency_timestamps() { return g_latency.load(std::memory_order_relaxed) != 
 bool latency_timestamps(uint32_t client) { return holds(g_latency, client); }
 void set_latency_timestamps(uint32_t client, bool on) { set(g_latency, client, on); }
 bool device_event_timestamps() { return g_event_times.load(std::memory_order_relaxed) != 0; }
+uint32_t this_thread_id() { return this_thread_id(system_thread_ids(0)); }
 bool system_thread_ids(uint32_t client) { return holds(g_system_ids, client); }
 void set_system_thread_ids(uint32_t client, bool on) { set(g_system_ids, client, on); }
 

@@ -21,6 +21,8 @@ bool latency_timestamps(uint32_t client);
 void set_latency_timestamps(uint32_t client, bool on);
 bool device_event_timestamps();
 bool system_thread_ids(uint32_t client);
+// The calling thread's ID as client 0 wants it.
+uint32_t this_thread_id();
 void set_system_thread_ids(uint32_t client, bool on);
 
 // Any kind or API call is enabled.

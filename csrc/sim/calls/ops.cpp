@@ -10,6 +10,7 @@
 #include "sim/activity/wanted_records.h"
 #include "sim/calls/call_ids.h"
 #include "sim/calls/graphs.h"
+#include "sim/machine/current_context.h"
 #include "sim/machine/inside.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/name_memory.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <optional>
 
-#include "sim/activity/records.h"
+#include "sim/machine/work.h"
 
 namespace sim {
 

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
-#include "sim/activity/records.h"
 #include "sim/counters/counter_image.h"
 #include "sim/counters/counter_model.h"
+#include "sim/machine/work.h"
 
 namespace sim {
 

@@ -11,10 +11,10 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/activity/records.h"
 #include "sim/counters/counter_image.h"
 #include "sim/counters/counter_model.h"
 #include "sim/counters/counting.h"
+#include "sim/machine/work.h"
 
 namespace sim {
 

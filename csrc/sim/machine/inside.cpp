@@ -1,4 +1,5 @@
 #include "sim/machine/inside.h"
+#include "sim/machine/current_context.h"
 
 #include <pthread.h>
 

@@ -5,10 +5,6 @@
 
 #include <algorithm>
 
-#include "sim/activity/callbacks.h"
-#include "sim/activity/records.h"
-#include "sim/activity/wanted_records.h"
-
 namespace sim {
 namespace {
 
@@ -95,6 +91,7 @@ Context* Machine::context(uint32_t device, uint32_t id) {
   } last;
   const uint64_t generation = x_generation.load(std::memory_order_acquire);
   if (last.generation == generation && last.device == device && last.id == id) return last.context;
+  const ContextWatch* watch = x_watch.load();
   Context* made = nullptr;
   Context* found = nullptr;
   {
@@ -114,14 +111,14 @@ Context* Machine::context(uint32_t device, uint32_t id) {
       slot = std::make_unique<Context>();
       slot->id = actual;
       slot->device = device;
-      slot->latency = latency_timestamps();
+      slot->latency = watch && watch->wants_latency();
       made = slot.get();
     }
     found = slot.get();
     if (found->device != device) return nullptr;
     x_primary.try_emplace(device, actual);
   }
-  if (made) announce_context(*made);
+  if (made && watch) watch->made(*made);
   last = {generation, device, id, found};
   return found;
 }

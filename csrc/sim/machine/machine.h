@@ -57,9 +57,16 @@ struct Event {
   uint32_t capture = 0;  // recorded in a stream that was being captured into this graph
 };
 
+// Who is told of contexts as they come to be: those who write records of them.
+struct ContextWatch {
+  bool (*wants_latency)();  // Context::latency
+  void (*made)(Context&);
+};
+
 class Machine {
  public:
   static Machine& get();
+  void set_watch(const ContextWatch* watch) { x_watch = watch; }  // lives on
   void reset(const cuptisim_config& config);
   // It is configured so.
   bool is(const cuptisim_config& config) const;
@@ -121,6 +128,7 @@ class Machine {
   std::atomic<uint64_t> x_virtual_now{0};
   std::atomic<uint64_t> x_number{1};
   uint64_t x_first_seed = 1;
+  std::atomic<const ContextWatch*> x_watch{nullptr};
   RecordClock x_clock;
   const Chip* x_chip;
   uint32_t x_devices = 1;
@@ -139,16 +147,9 @@ class Machine {
 };
 
 // Thread and process IDs as records carry them.
-uint32_t this_thread_id();
 uint32_t this_thread_id(bool system);
 void set_this_thread_id(uint32_t tid);
 uint32_t this_process_id();
-
-// The context a driver call without one acts on.
-CUcontext current_context();
-void set_runtime_context(CUcontext context);
-// No context is current any more.
-void leave_contexts();
 
 }  // namespace sim
 

@@ -3,7 +3,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sim/activity/wanted_records.h"
 #include "sim/machine/machine.h"
 
 namespace sim {
@@ -20,8 +19,6 @@ const int g_at_fork = pthread_atfork(nullptr, nullptr, [] {
 });
 
 }  // namespace
-
-uint32_t this_thread_id() { return this_thread_id(system_thread_ids(0)); }
 
 uint32_t this_thread_id(bool system) {
   if (t_given) return t_given;

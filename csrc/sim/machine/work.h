@@ -1,0 +1,35 @@
+// What the machine is given to do: a call, and the piece of GPU work that it asks for.
+#pragma once
+#include <cstdint>
+
+#include "sim/machine/machine.h"
+
+namespace sim {
+
+struct Placed {
+  uint64_t start, end;
+};
+
+// A piece of GPU work: what asked for it, and where and when it runs.
+struct Work {
+  const cuptisim_op& op;
+  const Context& context;
+  uint32_t stream;
+  uint32_t correlation;
+  uint64_t call_time;
+  uint64_t node;   // graph node ID, 0: none
+  uint32_t graph;  // graph ID, 0: none
+  Placed at;
+};
+
+// A call on its way.
+struct Call {
+  const cuptisim_op& op;
+  Context* context;
+  uint32_t stream;
+  uint32_t correlation;
+  uint64_t begin = 0;
+  uint32_t result = 0;  // CUresult
+};
+
+}  // namespace sim
