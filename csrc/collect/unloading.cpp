@@ -1,6 +1,7 @@
-// Activity: before the names go away that records point at. Launches showed them (collect/kernel_names.h), so
-// nothing waits for the GPU here: a kernel may be waiting for one that this thread is yet to launch. What is
-// complete is decoded before, since nobody knows the names of graph nodes captured before the session.
+// Activity: before the names go away that records point at. Launches showed them
+// (collect/records/kernel_names.h), so nothing waits for the GPU here: a kernel may be waiting for one that
+// this thread is yet to launch. What is complete is decoded before, since nobody knows the names of graph
+// nodes captured before the session.
 #include <utility>
 
 #include "collect/activity.h"
