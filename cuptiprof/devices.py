@@ -13,6 +13,7 @@ from cuptiprof.errors import DeviceError
 if TYPE_CHECKING:
     from cuptiprof.sim.clocks import SimClocks
     from cuptiprof.sim.device import Opened, Setup, SimDevice
+    from cuptiprof.sim.pytorch.install import TorchOnDevice
     from cuptiprof.sim.replay import TracePlayer
 
 CHIPS = ("H100", "H200", "A100", "V100", "L4", "B200")
@@ -91,6 +92,7 @@ class SimulatedDevice(Device):
         self.virtual_clock = virtual_clock
         self.clocks: SimClocks = SimClocks(self.sim)
         self._users = 0  # sessions and holders that want PyTorch on the device
+        self._torch: TorchOnDevice | None = None
 
     def open(self) -> Opened:
         return self.sim.open(self.setup)
@@ -111,18 +113,17 @@ class SimulatedDevice(Device):
             self._take_torch_off()
 
     def _put_torch_on(self) -> None:
-        from cuptiprof.sim.torch_hook import install
+        from cuptiprof.sim.pytorch.install import TorchOnDevice
 
         self._users += 1
         if self._users == 1:
-            install(self.sim, self.chip)
+            self._torch = TorchOnDevice(self.sim, self.chip)
+            self._torch.open()
 
     def _take_torch_off(self) -> None:
-        from cuptiprof.sim.torch_hook import uninstall
-
         self._users -= 1
-        if self._users == 0:
-            self.unmodelled = uninstall()
+        if self._users == 0 and self._torch is not None:
+            self.unmodelled = self._torch.close()
 
     def metadata(self) -> dict[str, Any]:
         return {**super().metadata(), "unmodelled_operators": self.unmodelled}

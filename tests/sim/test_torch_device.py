@@ -20,7 +20,9 @@ import cuptiprof
 from cuptiprof.result import Result
 from cuptiprof.sim.device import SimDevice
 from cuptiprof.sim.roofline import CHIPS, KERNEL_LATENCY_NS
-from cuptiprof.sim.torch_model import Array, Call, duration_ns, plan
+from cuptiprof.sim.pytorch.calls import Array, Call
+from cuptiprof.sim.pytorch.launches import duration_ns
+from cuptiprof.sim.pytorch.operators import plan
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -118,7 +118,7 @@ PACKAGE = ROOT / "cuptiprof"
 ONLY_IN = {
     "rich": ("report/render/to_rich.py", "cli/"),
     "pyarrow": ("export/", "runs.py", "tables.py", "spill.py"),
-    "torch": ("bench/torch_gpu.py", "sim/torch_device.py"),
+    "torch": ("bench/torch_gpu.py", "sim/pytorch/dispatch_mode.py"),
     "matplotlib": ("bench/plot.py",),
     "pynvml": ("clocks.py",),
 }

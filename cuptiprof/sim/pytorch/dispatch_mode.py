@@ -1,7 +1,7 @@
 """PyTorch on the simulated GPU: an ordinary CPU script, whose operators also launch simulated kernels.
 
 The script is unchanged and computes its real results: the operator runs first, untouched, then the model is asked what a
-GPU would have run for it (``torch_model``), and that is launched on the simulated device. All CPU tensors count as device
+GPU would have run for it (``operators``), and that is launched on the simulated device. All CPU tensors count as device
 tensors. The same call on the same shapes is planned once and launched from then on as a prepared array.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,29 +19,23 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cuptiprof.sim import torch_model
 from cuptiprof.sim.device import Flag, Op, SimDevice
+from cuptiprof.sim.pytorch.calls import Array, Call
+from cuptiprof.sim.pytorch.launches import Copy, Kernel, Set, Work, duration_ns
+from cuptiprof.sim.pytorch.operators import METADATA, plan
+from cuptiprof.sim.pytorch.products import PRODUCTS
+from cuptiprof.sim.pytorch.tensor_lists import OptimizerStep
 from cuptiprof.sim.roofline import CHIPS
-from cuptiprof.sim.torch_model import Array, Call, Copy, Kernel, OptimizerStep, Set, Wait, Work
-from cuptiprof.sim.torch_work import words
 
 _COPY_KINDS = {"HtoD": 1, "DtoH": 2, "DtoD": 8}  # CUpti_ActivityMemcpyKind
-_PREPARED_LIMIT = 1 << 16
+_PLANNED_LIMIT = 1 << 16
 """Distinct calls kept ready; a script with ever new shapes starts over rather than grow."""
-
-_MATMULS = words("mm addmm bmm baddbmm addbmm linear _addmm_activation")
-_CONVOLUTIONS = frozenset(("convolution", "convolution_backward", "_convolution"))
-# Operators whose numbers (not only tensors) decide what is launched; of others they are left out of the key, since a
-# learning rate that changes with every step would make every call a new one.
-_NUMBERS_MATTER = _CONVOLUTIONS | words("""_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data native_layer_norm native_layer_norm_backward
-    native_batch_norm native_batch_norm_backward native_group_norm index_put_ index_put
-    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward""")
 
 
 class _Operator:
     """What is known of an aten operator before it is called."""
 
-    __slots__ = ("launches", "name", "numbers", "pointwise", "tf32")
+    __slots__ = ("launches", "name", "pointwise", "product")
 
     def __init__(self, func: Any) -> None:
         schema = func._schema
@@ -51,11 +45,10 @@ class _Operator:
         self.launches = (
             func.namespace in ("aten", "prims", "mkldnn", "quantized", "torchvision")
             and (not view or self.name == "lift_fresh")
-            and self.name not in torch_model.METADATA
+            and self.name not in METADATA
         )
         self.pointwise = torch.Tag.pointwise in func.tags
-        self.numbers = self.name in _NUMBERS_MATTER
-        self.tf32 = self.name in _MATMULS or self.name in _CONVOLUTIONS
+        self.product = self.name in PRODUCTS
 
 
 class TorchSimulation:
@@ -72,8 +65,7 @@ class TorchSimulation:
         self.active = True
         self.unmodelled: Counter[str] = Counter()
         self._operators: dict[Any, _Operator] = {}
-        self._prepared: dict[Any, tuple[Any, str]] = {}
-        self._calls: dict[Any, Call] = {}  # of optimizer steps
+        self._planned: dict[Any, tuple[Call, Callable[[], None] | None, bool]] = {}
 
     def ran(self, func: Any, args: Any, kwargs: Any, out: Any, mode: TorchSimMode) -> None:
         """Launch what a GPU would have run for an operator that has just run here, under `mode`."""
@@ -86,32 +78,31 @@ class TorchSimulation:
                 mode.finish_step()  # the step raised: its after-hook was not called, its profiler range is left
             return
         key: list[Any] = [func]
-        if not _describe(args, key, operator.numbers) or not _describe(out, key, False):
+        if not _describe(args, key) or not _describe(out, key) or (kwargs and not _describe([*kwargs.values()], key)):
             return  # not on the CPU: meta or fake tensors, which have no work
-        if kwargs and not _describe(list(kwargs.values()), key, operator.numbers):
-            return
-        if operator.tf32:
-            key.append((torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32))
-        frozen = tuple(key)
+        tf32 = (False, True)
+        if operator.product:
+            tf32 = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
+            key.append(tf32)
+        planned = self._planned.get(frozen := tuple(key))
+        if planned is None:
+            if len(self._planned) >= _PLANNED_LIMIT:
+                self._planned.clear()
+            outputs = _with_arrays(out if isinstance(out, (list, tuple)) else (out,))
+            results = tuple(a for a in outputs if isinstance(a, Array))
+            arguments = (_with_arrays(args), _with_arrays(kwargs or {}))
+            call = Call(operator.name, *arguments, results, self.chip, operator.pointwise, *tf32)
+            work, known = plan(call)
+            planned = self._planned[frozen] = (call, self._prepare(work), known)
+        call, launch, known = planned
         if step is not None:
-            call = self._calls.get(frozen)
-            if call is None:
-                call = self._calls[frozen] = _call(operator, args, kwargs, out, self.chip)
             if not any(a.shape for a in (*call.inputs, *call.outputs)):
                 return  # step counters, which a GPU's optimizer keeps on the host
             if operator.pointwise and operator.name != "clone":
                 step.add(call)
                 return
-        ready = self._prepared.get(frozen)
-        if ready is None:
-            work, known = torch_model.plan(_call(operator, args, kwargs, out, self.chip))
-            if len(self._prepared) + len(self._calls) >= _PREPARED_LIMIT:
-                self._prepared.clear()
-                self._calls.clear()
-            ready = self._prepared[frozen] = (self._prepare(work), "" if known else operator.name)
-        launch, unknown = ready
-        if unknown:
-            self.unmodelled[unknown] += 1
+        if not known:
+            self.unmodelled[operator.name] += 1
         if launch is not None:
             launch()
 
@@ -121,36 +112,21 @@ class TorchSimulation:
         if launch is not None:
             launch()
 
-    def _prepare(self, work: list[Work]) -> Any:
+    def _prepare(self, work: list[Work]) -> Callable[[], None] | None:
         """A function that launches `work`; None: there is none."""
-        if not work:
-            return None
-        ops = np.concatenate([self._op(w) for w in work])
-        return self.device.prepare(ops)
+        return self.device.prepare(np.concatenate([self._op(w) for w in work])) if work else None
 
     def _op(self, work: Work) -> Any:
-        duration = torch_model.duration_ns(self.chip, work)
+        fields: dict[str, Any] = {"duration_ns": duration_ns(self.chip, work)}
         if isinstance(work, Kernel):
-            return self.device.ops(
-                1,
-                Op.KERNEL,
-                name=work.name,
-                grid=work.grid,
-                block=work.block,
-                cluster=work.cluster,
-                registers_per_thread=work.registers,
-                static_shared_memory=work.static_shared,
-                dynamic_shared_memory=work.dynamic_shared,
-                duration_ns=duration,
-            )
+            fields |= {"name": work.name, "grid": work.grid, "block": work.block}
+            fields |= {"registers_per_thread": work.registers, "dynamic_shared_memory": work.shared}
+            return self.device.ops(1, Op.KERNEL, **fields)
         if isinstance(work, Copy):
             kind = _COPY_KINDS[work.kind]
-            return self.device.ops(
-                1, Op.MEMCPY, flags=Flag.ASYNC, copy_kind=kind, bytes=work.bytes, duration_ns=duration
-            )
+            return self.device.ops(1, Op.MEMCPY, flags=Flag.ASYNC, copy_kind=kind, bytes=work.bytes, **fields)
         if isinstance(work, Set):
-            return self.device.ops(1, Op.MEMSET, flags=Flag.ASYNC, bytes=work.bytes, duration_ns=duration)
-        assert isinstance(work, Wait)
+            return self.device.ops(1, Op.MEMSET, flags=Flag.ASYNC, bytes=work.bytes, **fields)
         return self.device.ops(1, Op.SYNC_STREAM)
 
 
@@ -219,17 +195,14 @@ def _current() -> TorchSimMode | None:
 
 def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     mode = _current()
-    if mode is None:
-        return
     closure = kwargs.get("closure") or (args[1] if len(args) > 1 else None)  # args[0] is the optimizer
     # As torch decides on a GPU: by default over lists, unless the user chose otherwise.
     lists = all(
         g.get("foreach", False) is None and not g.get("fused") and not g.get("differentiable")
         for g in optimizer.param_groups
     )
-    if lists and closure is None:
-        count = sum(p.grad is not None for g in optimizer.param_groups for p in g["params"])
-        mode.step = OptimizerStep(count)
+    if mode is not None and lists and closure is None:
+        mode.step = OptimizerStep(sum(p.grad is not None for g in optimizer.param_groups for p in g["params"]))
 
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -249,36 +222,21 @@ def optimizer_hooks() -> Iterator[None]:
             handle.remove()
 
 
-def _describe(value: Any, key: list[Any], numbers: bool) -> bool:
-    """Append to `key` what tells this value from others; False: a tensor that is not on the CPU."""
+def _describe(value: Any, key: list[Any]) -> bool:
+    """Append to `key` what tells this value from others; False: a tensor that is not on the CPU.
+
+    Not floats: a learning rate that changes with every step would make every call a new one.
+    """
     if isinstance(value, torch.Tensor):
         if not value.is_cpu or type(value).__name__ == "FakeTensor":
             return False
-        key.append(value.shape)
-        key.append(value.dtype)
-        key.append(value.stride() if value.layout is torch.strided else None)
+        key += (value.shape, value.dtype, value.stride() if value.layout is torch.strided else None)
     elif isinstance(value, (list, tuple)):
         key.append(len(value))
-        for v in value:
-            if not _describe(v, key, numbers):
-                return False
-    elif value is None or (numbers and isinstance(value, (bool, int, str))):
+        return all([_describe(v, key) for v in value])
+    elif value is None or isinstance(value, (bool, int, str)):
         key.append(value)
     return True
-
-
-def _call(operator: _Operator, args: Any, kwargs: Any, out: Any, chip: Any) -> Call:
-    outputs = out if isinstance(out, (list, tuple)) else (out,)
-    return Call(
-        operator.name,
-        _with_arrays(tuple(args)),
-        _with_arrays(dict(kwargs or {})),
-        tuple(a for a in _with_arrays(tuple(outputs)) if isinstance(a, Array)),
-        chip,
-        operator.pointwise,
-        torch.backends.cuda.matmul.allow_tf32,
-        torch.backends.cudnn.allow_tf32,
-    )
 
 
 def _with_arrays(value: Any) -> Any:
@@ -286,13 +244,9 @@ def _with_arrays(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         strides = tuple(value.stride()) if value.layout is torch.strided else None
         return Array(tuple(value.shape), str(value.dtype).removeprefix("torch."), strides)
-    if isinstance(value, tuple):
+    if isinstance(value, (list, tuple)):
         return tuple(_with_arrays(v) for v in value)
-    if isinstance(value, list):
-        return [_with_arrays(v) for v in value]
-    if isinstance(value, dict):
-        return {k: _with_arrays(v) for k, v in value.items()}
-    return value
+    return {k: _with_arrays(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 _here: list[TorchSimulation] = []  # simulations of this process, for a child to switch off

@@ -1,0 +1,122 @@
+"""Puts PyTorch's operators on the simulated device, as soon as the program imports torch (never before).
+
+Covered threads: the one that starts the session (or that imports torch in it), and every ``threading.Thread`` started
+while the session runs, thread pools included. Threads that ran before are not: torch keeps its modes by thread, and no
+thread can set another's.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+    from cuptiprof.sim.device import SimDevice
+
+
+class _AfterTorch:
+    """A meta path finder that lets the real ones import torch and then calls back."""
+
+    def __init__(self, imported: Callable[[], None]) -> None:
+        self._imported = imported
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != "torch":
+            return None
+        self.remove()
+        import importlib.util
+
+        spec = importlib.util.find_spec("torch")
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_then_call(module: Any) -> None:
+            execute(module)
+            self._imported()
+
+        spec.loader.exec_module = exec_then_call  # type: ignore[method-assign]
+        return spec
+
+    def remove(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+
+class TorchOnDevice:
+    """From `open` to `close`, operators on the opening thread and on threads to come launch simulated kernels."""
+
+    def __init__(self, sim: SimDevice, chip: str) -> None:
+        self._sim, self._chip = sim, chip
+        self._simulation: Any = None
+        self._closed = False
+        self._undo = ExitStack()
+
+    def open(self) -> None:
+        """Now if torch has been imported, else as soon as it is."""
+        if sys.modules.get("torch") is not None:
+            self._torch_is_here()
+        else:
+            finder = _AfterTorch(self._torch_is_here)
+            sys.meta_path.insert(0, finder)
+            self._undo.callback(finder.remove)
+
+    def _torch_is_here(self) -> None:
+        if self._closed:
+            return  # the session ended while torch was being imported
+        from cuptiprof.sim.pytorch import dispatch_mode
+
+        dispatch_mode.leave_stale()
+        self._simulation = dispatch_mode.TorchSimulation(self._sim, self._chip)
+        dispatch_mode.watch_forks(self._simulation)
+        self._undo.enter_context(dispatch_mode.optimizer_hooks())
+        mode = dispatch_mode.TorchSimMode(self._simulation)
+        self._undo.callback(mode.leave, first=True)
+        mode.enter(first=True)
+        self._undo.callback(_simulate_new_threads(self._simulation, dispatch_mode.TorchSimMode))
+
+    def close(self) -> dict[str, int]:
+        """Back to plain PyTorch. Returns how often each operator ran that the model took as element-wise for want of better.
+
+        May be called on another thread: the modes are then switched off at once, and removed by the next session of the thread.
+        """
+        self._closed = True
+        if self._simulation is not None:
+            self._simulation.active = False
+        self._undo.close()
+        return dict(self._simulation.unmodelled) if self._simulation is not None else {}
+
+
+def _simulate_new_threads(simulation: Any, new_mode: Callable[[Any], Any]) -> Callable[[], None]:
+    """New threads enter a mode before their `run` and leave it after. Returns how to undo that."""
+    original = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        run = thread.run
+
+        def run_simulated() -> None:
+            vars(thread).pop("run", None)
+            if not simulation.active:
+                return run()
+            mode = new_mode(simulation)
+            mode.enter(first=False)
+            try:
+                run()
+            finally:
+                mode.leave(first=False)
+
+        if simulation.active:
+            thread.run = run_simulated  # type: ignore[method-assign]
+        original(thread)
+
+    def put_back() -> None:
+        if threading.Thread.start is start:
+            threading.Thread.start = original  # type: ignore[method-assign]
+
+    threading.Thread.start = start  # type: ignore[method-assign,assignment]
+    return put_back
