@@ -19,10 +19,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 import cuptiprof
 from cuptiprof.result import Result
 from cuptiprof.sim.device import SimDevice
-from cuptiprof.sim.roofline import CHIPS, KERNEL_LATENCY_NS
 from cuptiprof.sim.pytorch.calls import Array, Call
 from cuptiprof.sim.pytorch.launches import duration_ns
 from cuptiprof.sim.pytorch.operators import plan
+from cuptiprof.sim.roofline import CHIPS, KERNEL_LATENCY_NS
 
 ROOT = Path(__file__).resolve().parents[2]
 

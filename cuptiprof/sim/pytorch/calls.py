@@ -45,14 +45,12 @@ class Array:
     @property
     def layout(self) -> tuple[int, ...]:
         """Strides of the dimensions that have more than one element."""
-        strides = self.strides
-        if strides is None:
-            strides = tuple(math.prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
+        strides = self.strides or tuple(math.prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
         return tuple(s for s, n in zip(strides, self.shape, strict=True) if n != 1)
 
     @property
     def contiguous(self) -> bool:
-        return self.strides is None or self.layout == Array(self.shape).layout
+        return self.layout == Array(self.shape).layout
 
     @property
     def dense(self) -> bool:

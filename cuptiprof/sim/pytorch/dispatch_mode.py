@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cuptiprof.sim.device import Flag, Op, SimDevice
 from cuptiprof.sim.pytorch.calls import Array, Call
 from cuptiprof.sim.pytorch.launches import Copy, Kernel, Set, Work, duration_ns
-from cuptiprof.sim.pytorch.operators import METADATA, plan
+from cuptiprof.sim.pytorch.operators import plan
 from cuptiprof.sim.pytorch.products import PRODUCTS
 from cuptiprof.sim.pytorch.tensor_lists import OptimizerStep
 from cuptiprof.sim.roofline import CHIPS
@@ -42,10 +41,8 @@ class _Operator:
         self.name: str = schema.name.rpartition("::")[2]
         # A result that aliases an argument without writing it is a view.
         view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
-        self.launches = (
-            func.namespace in ("aten", "prims", "mkldnn", "quantized", "torchvision")
-            and (not view or self.name == "lift_fresh")
-            and self.name not in METADATA
+        self.launches = func.namespace in ("aten", "prims", "mkldnn", "quantized", "torchvision") and (
+            not view or self.name == "lift_fresh"
         )
         self.pointwise = torch.Tag.pointwise in func.tags
         self.product = self.name in PRODUCTS
@@ -55,14 +52,14 @@ class TorchSimulation:
     """What the modes of all threads share: the device, what is prepared, and what the model did not know.
 
     Attributes:
-        active: False: operators run as if nothing were there.
+        process: operators run as if nothing were there in any other (a data loader's worker has no simulated device).
         unmodelled: calls by operator name that were taken as element-wise, or that the model failed on.
     """
 
     def __init__(self, device: SimDevice, chip: str) -> None:
         self.device = device
         self.chip = CHIPS[chip]
-        self.active = True
+        self.process = os.getpid()
         self.unmodelled: Counter[str] = Counter()
         self._operators: dict[Any, _Operator] = {}
         self._planned: dict[Any, tuple[Call, Callable[[], None] | None, bool]] = {}
@@ -93,7 +90,7 @@ class TorchSimulation:
             arguments = (_with_arrays(args), _with_arrays(kwargs or {}))
             call = Call(operator.name, *arguments, results, self.chip, operator.pointwise, *tf32)
             work, known = plan(call)
-            planned = self._planned[frozen] = (call, self._prepare(work), known)
+            planned = self._planned[frozen] = (call, self.prepare(work), known)
         call, launch, known = planned
         if step is not None:
             if not any(a.shape for a in (*call.inputs, *call.outputs)):
@@ -106,13 +103,16 @@ class TorchSimulation:
         if launch is not None:
             launch()
 
-    def run(self, work: list[Work]) -> None:
-        """Launch now."""
-        launch = self._prepare(work)
-        if launch is not None:
-            launch()
+    @property
+    def active(self) -> bool:
+        """False after `stop`, and in a forked child."""
+        return self.process == os.getpid()
 
-    def _prepare(self, work: list[Work]) -> Callable[[], None] | None:
+    def stop(self) -> None:
+        """From now on operators launch nothing, on any thread."""
+        self.process = 0
+
+    def prepare(self, work: list[Work]) -> Callable[[], None] | None:
         """A function that launches `work`; None: there is none."""
         return self.device.prepare(np.concatenate([self._op(w) for w in work])) if work else None
 
@@ -137,6 +137,7 @@ class TorchSimMode(TorchDispatchMode):  # type: ignore[misc]  # torch is optiona
         super().__init__()
         self.simulation = simulation
         self.step: OptimizerStep | None = None
+        self._first = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **kwargs) if kwargs else func(*args)
@@ -152,38 +153,38 @@ class TorchSimMode(TorchDispatchMode):  # type: ignore[misc]  # torch is optiona
     def finish_step(self) -> None:
         """Launch what the optimizer step has gathered."""
         step, self.step = self.step, None
-        if step is not None:
-            self.simulation.run(step.work())
+        launch = self.simulation.prepare(step.work()) if step is not None else None
+        if launch is not None:
+            launch()
 
     def enter(self, *, first: bool) -> None:
         """Switch on for the calling thread. `first`: of the session (torch's process-wide flags follow that one)."""
+        self._first = first
         if first:
             self.__enter__()
         else:
             _python_dispatch._push_mode(self)
 
-    def leave(self, *, first: bool) -> bool:
-        """Switch off for the calling thread, also from below modes that the program has entered since. False: not there."""
-        stack = _python_dispatch._get_current_dispatch_mode_stack()
-        if self not in stack:
-            return False
+    def leave(self) -> None:
+        """Switch off for the calling thread, also from below modes that the program has entered since."""
+        if self not in _python_dispatch._get_current_dispatch_mode_stack():
+            return
         above = []
         while _python_dispatch._get_current_dispatch_mode() is not self:
             above.append(_python_dispatch._pop_mode())
-        if first:
+        if self._first:
             self.__exit__(None, None, None)
         else:
             _python_dispatch._pop_mode()
         for mode in reversed(above):
             _python_dispatch._push_mode(mode)
-        return True
 
 
 def leave_stale() -> None:
     """Remove modes that an earlier session left on this thread because it was stopped on another."""
     for mode in _python_dispatch._get_current_dispatch_mode_stack():
         if isinstance(mode, TorchSimMode) and not mode.simulation.active:
-            mode.leave(first=bool(mode.old_dispatch_mode_flags))
+            mode.leave()
 
 
 def _current() -> TorchSimMode | None:
@@ -211,15 +212,9 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         mode.finish_step()
 
 
-@contextmanager
-def optimizer_hooks() -> Iterator[None]:
-    """Optimizer steps are launched over lists of tensors, as on a GPU, while this is open."""
-    handles = [register_optimizer_step_pre_hook(_before_step), register_optimizer_step_post_hook(_after_step)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+def optimizer_hooks() -> list[Any]:
+    """Optimizer steps are launched over lists of tensors, as on a GPU, until these are removed."""
+    return [register_optimizer_step_pre_hook(_before_step), register_optimizer_step_post_hook(_after_step)]
 
 
 def _describe(value: Any, key: list[Any]) -> bool:
@@ -233,7 +228,7 @@ def _describe(value: Any, key: list[Any]) -> bool:
         key += (value.shape, value.dtype, value.stride() if value.layout is torch.strided else None)
     elif isinstance(value, (list, tuple)):
         key.append(len(value))
-        return all([_describe(v, key) for v in value])
+        return all(_describe(v, key) for v in value)
     elif value is None or isinstance(value, (bool, int, str)):
         key.append(value)
     return True
@@ -247,18 +242,3 @@ def _with_arrays(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_with_arrays(v) for v in value)
     return {k: _with_arrays(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-_here: list[TorchSimulation] = []  # simulations of this process, for a child to switch off
-
-
-def watch_forks(simulation: TorchSimulation) -> None:
-    """A forked child (a data loader's worker) has no simulated device."""
-    if not _here:
-        os.register_at_fork(after_in_child=_switch_off)
-    _here[:] = [simulation]
-
-
-def _switch_off() -> None:
-    for simulation in _here:
-        simulation.active = False

@@ -73,10 +73,10 @@ class TorchOnDevice:
 
         dispatch_mode.leave_stale()
         self._simulation = dispatch_mode.TorchSimulation(self._sim, self._chip)
-        dispatch_mode.watch_forks(self._simulation)
-        self._undo.enter_context(dispatch_mode.optimizer_hooks())
+        for hook in dispatch_mode.optimizer_hooks():
+            self._undo.callback(hook.remove)
         mode = dispatch_mode.TorchSimMode(self._simulation)
-        self._undo.callback(mode.leave, first=True)
+        self._undo.callback(mode.leave)
         mode.enter(first=True)
         self._undo.callback(_simulate_new_threads(self._simulation, dispatch_mode.TorchSimMode))
 
@@ -87,7 +87,7 @@ class TorchOnDevice:
         """
         self._closed = True
         if self._simulation is not None:
-            self._simulation.active = False
+            self._simulation.stop()
         self._undo.close()
         return dict(self._simulation.unmodelled) if self._simulation is not None else {}
 
@@ -108,7 +108,7 @@ def _simulate_new_threads(simulation: Any, new_mode: Callable[[Any], Any]) -> Ca
             try:
                 run()
             finally:
-                mode.leave(first=False)
+                mode.leave()
 
         if simulation.active:
             thread.run = run_simulated  # type: ignore[method-assign]

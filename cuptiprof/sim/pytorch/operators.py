@@ -10,14 +10,6 @@ from cuptiprof.sim.pytorch.launches import Copy, Kernel, Set, Wait, Work, grid, 
 from cuptiprof.sim.pytorch.products import PRODUCTS
 from cuptiprof.sim.pytorch.tensor_lists import list_launches
 
-METADATA = frozenset(
-    """empty empty_like empty_strided new_empty new_empty_strided set_ resize_ resize_as_ _unsafe_view _reshape_alias
-    is_same_size is_pinned record_stream _assert_async _assert_scalar _linalg_check_errors result_type size stride lift detach_
-    sym_size sym_stride sym_numel sym_storage_offset _efficientzerotensor unsafe_split unsafe_split_with_sizes
-    unsafe_chunk""".split()
-)
-"""Operators that give a GPU nothing to do."""
-
 _INDICES = ("int64", "int32")
 
 
@@ -28,11 +20,9 @@ class Family:
     Attributes:
         kernels: names of functions; `{op}` is the operator, `{direction}` forward or backward. Several share the work.
         elements: of the largest tensor, that a block goes over; rows: instead, rows (the last dimension) a block.
-        operations: an element.
-        passes: how often the tensors are gone over; reads: inputs too, not only results.
+        operations: an element; passes: how often the tensors are gone over; reads: inputs too, not only results.
         access: "random" goes by indices: only the elements that they name are moved, there and back.
-        fills: the result is zeroed first.
-        waits: bytes that the host then reads back, and waits for.
+        fills: the result is zeroed first; waits: bytes that the host reads back at the end, and waits for.
     """
 
     kernels: str
@@ -40,7 +30,6 @@ class Family:
     rows: int = 0
     threads: int = 256
     registers: int = 32
-    shared: int = 0
     operations: float = 1
     passes: float = 1
     reads: bool = True
@@ -50,24 +39,26 @@ class Family:
 
     def plan(self, call: Call) -> list[Work]:
         """The launches of `call`."""
-        main, moved = call.main, self.passes * sum(a.bytes for a in (call.inputs if self.reads else ()))
-        moved += self.passes * sum(a.bytes for a in call.outputs or (call.out,))
+        main, written = call.main, call.outputs or (call.out,)
+        moved = self.passes * sum(a.bytes for a in (call.inputs + written if self.reads else written))
         if self.access == "random":
             main, indices = _indexed(call)
             moved = 2 * main.bytes + indices
         if not main.numel:
             return []
         blocks = grid(main.numel // main.row, self.rows) if self.rows else grid(main.numel, self.elements)
-        work: list[Work] = [_fill(call.out)] if self.fills else []
-        kernels = self.kernels.format(op=call.op, direction="backward" if "backward" in call.op else "forward").split()
-        for kernel in kernels:
-            name = kernel_name(kernel, call.op, call.out.dtype)
-            block = (self.threads, 1, 1)
-            operations, part = self.operations * main.numel / len(kernels), moved / len(kernels)
-            work.append(
-                Kernel(name, blocks, block, self.registers, self.shared, operations, moved=part, access=self.access)
+        names = self.kernels.format(
+            op=call.op.strip("_"), direction="backward" if "backward" in call.op else "forward"
+        ).split()
+        kernels: list[Work] = [
+            Kernel(
+                kernel_name(name, call.op, call.out.dtype), blocks, (self.threads, 1, 1), self.registers,
+                operations=self.operations * main.numel / len(names), moved=moved / len(names), access=self.access,
             )
-        return [*work, Copy("DtoH", self.waits), Wait()] if self.waits else work
+            for name in names
+        ]  # fmt: skip
+        after: list[Work] = [Copy("DtoH", self.waits), Wait()] if self.waits else []
+        return [*(_fill(call) if self.fills else []), *kernels, *after]
 
 
 def _indexed(call: Call) -> tuple[Array, int]:
@@ -77,9 +68,9 @@ def _indexed(call: Call) -> tuple[Array, int]:
     return min(data, key=lambda a: a.numel), sum(a.bytes for a in indices)
 
 
-def _fill(out: Array) -> Kernel:
-    name = kernel_name("vectorized_elementwise_kernel", "fill", out.dtype)
-    return Kernel(name, grid(out.numel, 512), moved=out.bytes)
+def _fill(call: Call) -> list[Work]:
+    name = kernel_name("vectorized_elementwise_kernel", "fill", call.out.dtype)
+    return [Kernel(name, grid(call.out.numel, 512), moved=call.out.bytes)] if call.out.numel else []
 
 
 def _elementwise(call: Call, op: str = "") -> list[Work]:
@@ -123,16 +114,6 @@ def _copy(call: Call) -> list[Work]:
     return _elementwise(Call(call.op, (source,), {}, (out,), call.chip), op)
 
 
-def _from_host(call: Call) -> list[Work]:
-    """torch.tensor(data): a copy from pageable memory, which waits."""
-    return [Copy("HtoD", call.out.bytes), Wait()] if call.out.numel else []
-
-
-def _to_host(call: Call) -> list[Work]:
-    """item()."""
-    return [Copy("DtoH", call.inputs[0].itemsize), Wait()]
-
-
 def _index(call: Call) -> list[Work]:
     """A boolean index is turned into positions first, which waits for the GPU."""
     family = Family("index_elementwise_kernel", 512, registers=40, access="random")
@@ -143,27 +124,31 @@ def _index(call: Call) -> list[Work]:
 
 def _batch_norm(call: Call) -> list[Work]:
     training = call.argument(5, "training", True) and not call.op.endswith(("no_training", "no_update"))
-    family = Family(f"cudnn::bn_fw_{'tr' if training else 'inf'}_1C11", 2048, operations=8, access="reduce")
-    return family.plan(call)
+    return Family(f"cudnn::bn_fw_{'tr' if training else 'inf'}_1C11", 2048, operations=8, access="reduce").plan(call)
 
 
-_NONZERO = Family("at_cuda_detail::cub::DeviceSelectSweepKernel", 1024, threads=128, registers=48, passes=2, waits=4)
+_CUB = "at_cuda_detail::cub::Device"
+_NONZERO = Family(f"{_CUB}SelectSweepKernel", 1024, threads=128, registers=48, passes=2, waits=4)
 
 _FAMILIES: dict[str, Family | Callable[[Call], list[Work]]] = {
-    "zeros ones full zero_ fill_ fill zeros_like ones_like full_like scalar_tensor new_zeros new_ones new_full":
-        lambda call: [_fill(call.out)] if call.out.numel else [],
+    # Nothing to do for a GPU.
+    """empty empty_like empty_strided new_empty new_empty_strided set_ resize_ resize_as_ _unsafe_view _reshape_alias
+    is_same_size is_pinned record_stream _assert_async _assert_scalar _linalg_check_errors result_type size stride lift detach_
+    sym_size sym_stride sym_numel sym_storage_offset _efficientzerotensor unsafe_split unsafe_split_with_sizes
+    unsafe_chunk""": lambda call: [],
+    "zeros ones full zero_ fill_ fill zeros_like ones_like full_like scalar_tensor new_zeros new_ones new_full": _fill,
     "arange linspace logspace eye tril_indices triu_indices": Family("elementwise_kernel_with_index", reads=False),
     "clone copy_ copy _to_copy _copy_from contiguous": _copy,
-    "lift_fresh": _from_host,
-    "_local_scalar_dense item": _to_host,
+    # torch.tensor(data): a copy from pageable memory, which waits; item().
+    "lift_fresh": lambda call: [Copy("HtoD", call.out.bytes), Wait()] if call.out.numel else [],
+    "_local_scalar_dense item": lambda call: [Copy("DtoH", call.inputs[0].itemsize), Wait()],
     """sum mean amax amin max min argmax argmin any all norm linalg_vector_norm var std var_mean std_mean prod nansum
     count_nonzero aminmax median nanmedian mode kthvalue logsumexp""": _reduce,
-    "equal": Family("vectorized_elementwise_kernel reduce_kernel", 512, threads=128, waits=1),
+    "equal": Family("vectorized_elementwise_kernel reduce_kernel", 512, waits=1),
     "cumsum cumprod logcumsumexp cummax cummin": Family("tensor_kernel_scan_innermost_dim", rows=2, access="reduce"),
     # A radix sort goes over its keys once for each 8 bits of them.
-    "sort argsort msort randperm": Family("at_cuda_detail::cub::DeviceRadixSortOnesweepKernel", 3840, passes=4),
-    "_unique2 unique_dim unique_consecutive":
-        Family("at_cuda_detail::cub::DeviceRadixSortOnesweepKernel at_cuda_detail::cub::DeviceSelectSweepKernel", 3840, passes=5, waits=8),
+    "sort argsort msort randperm": Family(f"{_CUB}RadixSortOnesweepKernel", 3840, passes=4),
+    "_unique2 unique_dim unique_consecutive": Family(f"{_CUB}SelectSweepKernel", 3840, passes=5, waits=8),
     "topk": Family("sbtopk::gatherTopK", rows=1, threads=1024, passes=5),
     "nonzero": _NONZERO,
     "index take _unsafe_index index_put_ index_put _index_put_impl_ _unsafe_index_put": _index,
@@ -174,19 +159,14 @@ _FAMILIES: dict[str, Family | Callable[[Call], list[Work]]] = {
     "cat stack hstack vstack": Family("CatArrayBatchedCopy", 4096, threads=512, operations=0),
     # A Philox number takes about 40 integer operations.
     """rand rand_like uniform_ randn randn_like normal_ normal randint random_ randint_like bernoulli_ bernoulli exponential_
-    log_normal_ cauchy_ geometric_""":
+    log_normal_ cauchy_ geometric_ multinomial""":
         Family("distribution_elementwise_grid_stride_kernel", 1024, registers=64, operations=40, reads=False),
     "native_dropout": Family("fused_dropout_kernel_vec", 1024, registers=48, operations=40),
-    "multinomial": Family("sampleMultinomialOnce", rows=1, threads=128, operations=40, passes=3),
-    "tril triu tril_ triu_": Family("triu_tril_kernel", 512, threads=128),
     """_softmax _log_softmax _safe_softmax softmax log_softmax _softmax_backward_data _log_softmax_backward_data""":
         Family("softmax_warp_{direction}", rows=4, threads=128, registers=40, operations=5),
-    "native_layer_norm _fused_rms_norm rms_norm": Family("vectorized_layer_norm_kernel", rows=1, threads=128, operations=8),
-    "native_layer_norm_backward _fused_rms_norm_backward":
-        Family("layer_norm_grad_input_kernel GammaBetaBackwardCUDAKernel", rows=4, operations=14, passes=1.5),
-    "native_group_norm": Family("RowwiseMomentsCUDAKernel elementwise_kernel", rows=1, operations=8, passes=1.5),
-    "native_group_norm_backward":
-        Family("ComputeInternalGradientsCUDAKernel GammaBetaBackwardCUDAKernel", rows=1, operations=14, passes=1.5),
+    "native_layer_norm _fused_rms_norm rms_norm native_group_norm": Family("vectorized_{op}_kernel", rows=1, operations=8),
+    "native_layer_norm_backward _fused_rms_norm_backward native_group_norm_backward":
+        Family("{op}_grad_input_kernel GammaBetaBackwardCUDAKernel", rows=4, operations=14, passes=1.5),
     """native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training cudnn_batch_norm
     _batch_norm_with_update _batch_norm_no_update batch_norm""": _batch_norm,
     "native_batch_norm_backward cudnn_batch_norm_backward batch_norm_backward":
@@ -194,21 +174,21 @@ _FAMILIES: dict[str, Family | Callable[[Call], list[Work]]] = {
     "nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward":
         Family("nll_loss_{direction}_reduce_cuda_kernel_2d", 1024, reads=False),
     "mse_loss binary_cross_entropy smooth_l1_loss huber_loss soft_margin_loss kl_div":
-        Family("vectorized_elementwise_kernel reduce_kernel", 512, threads=128),
+        Family("vectorized_elementwise_kernel reduce_kernel", 512),
     """max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d_with_indices
     max_pool3d_with_indices_backward""": Family("max_pool_{direction}_nchw", operations=9),
     "mv addmv dot vdot": Family("gemv2T_kernel_val", 1024, threads=128, registers=60, operations=2),
     "slice_backward select_backward diagonal_backward unfold_backward": Family("elementwise_kernel", fills=True),
     # Once over all tensors, one thread an output.
     """avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward _adaptive_avg_pool2d _adaptive_avg_pool2d_backward
-    _adaptive_avg_pool3d _adaptive_avg_pool3d_backward adaptive_max_pool2d adaptive_max_pool2d_backward
+    _adaptive_avg_pool3d _adaptive_avg_pool3d_backward adaptive_max_pool2d adaptive_max_pool2d_backward tril triu tril_ triu_
     upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d
-    upsample_nearest2d_backward upsample_bilinear2d_backward grid_sampler_2d grid_sampler_2d_backward im2col col2im
-    constant_pad_nd reflection_pad1d reflection_pad2d replication_pad2d glu glu_backward flip roll repeat_interleave
-    _weight_norm_interface _weight_norm_interface_backward mse_loss_backward smooth_l1_loss_backward huber_loss_backward
-    binary_cross_entropy_backward binary_cross_entropy_with_logits histc bincount searchsorted bucketize cdist
-    _cdist_forward _cdist_backward _pdist_forward trace diag_embed renorm _fake_quantize_learnable_per_tensor_affine
-    index_reduce_ repeat masked_select unfold""": Family("{op}_out_frame", operations=4),
+    upsample_nearest2d_backward upsample_bilinear2d_backward grid_sampler_2d grid_sampler_2d_backward im2col col2im unfold
+    constant_pad_nd reflection_pad1d reflection_pad2d replication_pad2d glu glu_backward flip roll repeat repeat_interleave
+    mse_loss_backward smooth_l1_loss_backward huber_loss_backward binary_cross_entropy_backward
+    binary_cross_entropy_with_logits _weight_norm_interface _weight_norm_interface_backward histc bincount searchsorted
+    bucketize cdist _cdist_forward _cdist_backward _pdist_forward trace diag_embed renorm index_reduce_ masked_select
+    _fake_quantize_learnable_per_tensor_affine""": Family("{op}_out_frame", operations=4),
 }  # fmt: skip
 
 OPERATORS: dict[str, Callable[[Call], list[Work]]] = {
@@ -224,7 +204,7 @@ def plan(call: Call) -> tuple[list[Work], bool]:
 
     An unknown operator is taken as element-wise: every input read once, every output written once.
     """
-    if call.op in METADATA or not (call.inputs or call.outputs):
+    if not (call.inputs or call.outputs):
         return [], True
     if call.op in OPERATORS:
         return OPERATORS[call.op](call), True

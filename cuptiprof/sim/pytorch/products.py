@@ -13,45 +13,34 @@ _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f6
 _TILES = {128: 1.0, 64: 0.8, 32: 0.5}
 
 
-def _name(call: Call, dtype: str, kind: str, tail: str, *, tf32: bool) -> str:
+def _name(call: Call, dtype: str, kind: str, tile: str, *, tf32: bool) -> str:
     """As cuBLAS and cuDNN spell theirs: on tensor cores the types, without them the letter of BLAS (s, d, c, z)."""
     architecture = call.chip.architecture
     if not call.chip.tensor_peak(dtype, tf32=tf32):
         letter = {"float64": "d", "complex64": "c", "complex128": "z"}.get(dtype, "s")
-        return f"{'volta' if architecture < 80 else 'ampere'}_{letter}{kind}_{tail}"
+        return f"{'volta' if architecture < 80 else 'ampere'}_{letter}{kind}_{tile}"
     t = _TYPES.get(dtype, "f8")
-    return f"sm{architecture}_xmma_{kind}_{t}{t}_{'tf32' if t == 'f32' else t}f32_f32_{tail}"
+    return f"sm{architecture}_xmma_{kind}_{t}{t}_{'tf32' if t == 'f32' else t}f32_f32_{tile}"
 
 
 def gemm(call: Call, dtype: str, m: int, n: int, k: int, batch: int = 1, layout: str = "tn") -> list[Work]:
     """A matrix product m x k by k x n, `batch` times: in the largest tiles that fill the chip, else with its sums split."""
     if not m * n * k * batch:
         return []
-
-    def tiles(side: int) -> tuple[int, int]:
-        return -(-n // side), -(-m // side)  # cuBLAS is column-major: its rows are our columns
-
-    tile = next((t for t in _TILES if math.prod(tiles(t)) * batch >= call.chip.sms), 32)
-    x, y = tiles(tile)
+    # cuBLAS is column-major: its rows are our columns.
+    grids = {side: (-(-n // side), -(-m // side)) for side in _TILES}
+    tile = next((side for side, (x, y) in grids.items() if x * y * batch >= call.chip.sms), min(_TILES))
+    x, y = grids[tile]
     split = max(1, min(call.chip.sms // (x * y * batch), k // 256))
-    item = Array((), dtype).itemsize
-    results = m * n * batch
-    tensor_cores = call.chip.tensor_peak(dtype, tf32=call.tf32) > 0
-    tail = f"{layout}_tilesize{tile}x{tile}" if tensor_cores else f"{tile}x{tile}_{layout}"
-    return [
-        Kernel(
-            _name(call, dtype, "gemm", tail + "_splitK" * (split > 1), tf32=call.tf32),
-            (x, y, batch * split),
-            (256 if tile > 32 else 128, 1, 1),
-            168 if tensor_cores else 122,
-            12 * item * tile * tile if tensor_cores else 132 * tile,
-            operations=2.0 * results * k,
-            peak=call.chip.peak(dtype, tf32=call.tf32) * _TILES[tile],
-            efficiency="gemm",
-            moved=item * ((m * k + k * n) * batch + results) + (8 * results * split if split > 1 else 0),
-            whole_sm=True,
-        )
-    ]
+    item, results = Array((), dtype).itemsize, m * n * batch
+    tail = f"{tile}x{tile}_{layout}" + "_splitK" * (split > 1)
+    moved = item * ((m * k + k * n) * batch + results) + (8 * results * split if split > 1 else 0)
+    peak = call.chip.peak(dtype, tf32=call.tf32) * _TILES[tile]
+    kernel = Kernel(
+        _name(call, dtype, "gemm", tail, tf32=call.tf32), (x, y, batch * split), (256 if tile > 32 else 128, 1, 1), 168,
+        item * 64 * 2 * tile, 2.0 * results * k, peak=peak, efficiency="gemm", moved=moved, whole_sm=True,
+    )  # fmt: skip
+    return [kernel]
 
 
 def _matmul(call: Call) -> list[Work]:
@@ -119,21 +108,16 @@ def _attention(call: Call) -> list[Work]:
     q, k = call.inputs[1:3] if backward else call.inputs[:2]
     batch, heads, length, size = q.shape
     causal = bool(call.argument(7 if backward else 4, "is_causal", False))
-    products = (10.0 if backward else 4.0) * (0.5 if causal else 1)
+    operations = (10.0 if backward else 4.0) * (0.5 if causal else 1) * batch * heads * length * k.shape[-2] * size
     flash = q.dtype in ("float16", "bfloat16") and call.chip.architecture >= 80
-    direction = "bwd" if backward else "fwd"
-    name = (
-        kernel_name(f"pytorch_flash::flash_{direction}_kernel", call.op, q.dtype)
-        if flash
-        else f"fmha_cutlass{'B' if backward else 'F'}_{_TYPES.get(q.dtype, 'f32')}_aligned_64x64_rf_sm{min(80, call.chip.architecture)}"
-    )
-    return [
-        Kernel(
-            name, (-(-length // (128 if flash else 64)), batch, heads), (128, 1, 1), 255, 49152,
-            operations=products * batch * heads * length * k.shape[-2] * size, peak=call.chip.peak(q.dtype, tf32=call.tf32),
-            efficiency="attention", moved=(5 if backward else 2) * q.bytes + (4 if backward else 2) * k.bytes, whole_sm=True,
-        )
-    ]  # fmt: skip
+    function = f"pytorch_flash::flash_{'bwd' if backward else 'fwd'}_kernel"
+    if not flash:
+        function = f"PyTorchMemEffAttention::fmha_cutlass{'B' if backward else 'F'}_{_TYPES.get(q.dtype, 'f32')}"
+    kernel = Kernel(
+        kernel_name(function, call.op, q.dtype), (-(-length // (128 if flash else 64)), batch, heads), (128, 1, 1), 255, 49152,
+        operations, call.chip.peak(q.dtype, tf32=call.tf32), "attention", call.moved, whole_sm=True,
+    )  # fmt: skip
+    return [kernel]
 
 
 def _lstm_layer(call: Call) -> list[Work]:
