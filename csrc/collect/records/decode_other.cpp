@@ -195,6 +195,8 @@ void RecordDecoder::memory_pool(Store& store, const CUpti_Activity* record) {
 
 void RecordDecoder::overhead(Store& store, const CUpti_Activity* record) {
   const auto& o = as<CUpti_ActivityOverhead3>(record);
+  // Ours to free, in all releases. Of the other kinds nobody says that the field is written at all.
+  if (x_live && o.overheadKind == CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL) std::free(o.overheadData);
   if (!valid_times(o.start, o.end)) return;
   rows::overhead row;
   set_times(row, o.start, o.end);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -226,6 +227,12 @@ void fit(uint32_t client, CUpti_Activity* record, bool first) {
     case CUPTI_ACTIVITY_KIND_DEVICE: {
       auto& d = *reinterpret_cast<CUpti_ActivityDevice5*>(record);
       if (!first) d.name = strdup(d.name);
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: {
+      auto& o = *reinterpret_cast<CUpti_ActivityOverhead3*>(record);
+      if (first || !o.overheadData) return;
+      o.overheadData = std::malloc(sizeof(CUpti_ActivityOverheadCommandBufferFullData));
       return;
     }
     default:

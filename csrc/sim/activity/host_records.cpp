@@ -1,5 +1,6 @@
 // Records of calls and of what there is: API calls, synchronisations, events, memory, streams, contexts,
 // devices.
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -92,6 +93,21 @@ void emit_memory_pool_record(const Call& c) {
   r.address = c.op.address;
   r.size = c.op.bytes;
   r.timestamp = c.begin;
+  emit(&r, sizeof r, 0);
+}
+
+void emit_full_queue_record(const Call& c, uint64_t start) {
+  if (!kind_enabled(CUPTI_ACTIVITY_KIND_OVERHEAD)) return;
+  CUpti_ActivityOverhead3 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+  r.overheadKind = CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
+  r.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  r.objectId.pt.processId = this_process_id();
+  r.objectId.pt.threadId = c.op.thread ? c.op.thread : this_thread_id();
+  r.start = start;
+  r.end = Machine::get().now();
+  r.correlationId = c.correlation;
+  r.overheadData = std::calloc(1, sizeof(CUpti_ActivityOverheadCommandBufferFullData));  // the client frees it
   emit(&r, sizeof r, 0);
 }
 

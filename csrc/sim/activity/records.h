@@ -16,6 +16,8 @@ void emit_sync_record(const Call& call, CUpti_ActivitySynchronizationType type, 
 void emit_event_record(const Call& call, uint64_t sync_id, uint64_t device_time);
 void emit_memory_record(const Call& call);
 void emit_memory_pool_record(const Call& call);
+// The call waited for room in its stream from `start` until now.
+void emit_full_queue_record(const Call& call, uint64_t start);
 void emit_stream_record(const Call& call);
 void emit_context_record(const Context& context);
 

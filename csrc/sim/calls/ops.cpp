@@ -62,7 +62,8 @@ uint32_t work(const Call& c) {
     }
   constexpr int kGiven = CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES | CUPTISIM_NO_API;
   if (op.kind == CUPTISIM_OP_KERNEL && !(op.flags & kGiven))
-    m.queue(m.stream(c.context, c.stream), c.begin, at.end);
+    if (const uint64_t full = m.now(); m.queue(m.stream(c.context, c.stream), c.begin, at.end))
+      emit_full_queue_record(c, full);
   const bool waits = op.kind != CUPTISIM_OP_KERNEL && !(op.flags & (CUPTISIM_ASYNC | CUPTISIM_API_TIMES));
   if (waits) m.wait_until(at.end);
   return CUDA_SUCCESS;

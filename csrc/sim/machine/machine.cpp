@@ -188,11 +188,13 @@ uint64_t Machine::schedule(Context* c, Stream& s, uint64_t earliest, uint64_t du
   return start;
 }
 
-void Machine::queue(Stream& s, uint64_t now, uint64_t end) {
-  if (virtual_clock()) return;
+bool Machine::queue(Stream& s, uint64_t now, uint64_t end) {
+  if (virtual_clock()) return false;
   auto& place = s.ends[s.launches.fetch_add(1, std::memory_order_relaxed) % kPendingLaunches];
   const uint64_t before = place.exchange(end, std::memory_order_relaxed);
-  if (before > now) wait_until(before);
+  if (before <= now) return false;
+  wait_until(before);
+  return true;
 }
 
 void Machine::occupy(Context* c, Stream& s, uint64_t end) {

@@ -99,8 +99,8 @@ class Machine {
   // context.
   uint64_t schedule(Context* context, Stream& stream, uint64_t earliest, uint64_t duration, bool serialise);
   // A launch at `now` that ends at `end`: waits while too many before it are pending, unless the clock is
-  // virtual.
-  void queue(Stream& stream, uint64_t now, uint64_t end);
+  // virtual. Whether it waited.
+  bool queue(Stream& stream, uint64_t now, uint64_t end);
   // The stream does nothing else before `end`.
   void occupy(Context* context, Stream& stream, uint64_t end);
 
