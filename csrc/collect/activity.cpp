@@ -121,7 +121,7 @@ void Activity::enable() {
       enable_external_correlation(*x_api.load(), x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
     set_region_mode(kRegionsOn, true);
   } catch (...) {
-    disable();
+    disable({});
     throw;
   }
 }
@@ -134,17 +134,17 @@ void Activity::open_window() noexcept {
   if (x_held.load()) close_window({});  // paused meanwhile, by a thread that saw it closed
 }
 
-void Activity::disable() noexcept {
+void Activity::disable(Deadline captures) noexcept {
   x_held.store(true);
   const auto deadline = std::chrono::steady_clock::now() + kClosingPatience;
-  while (!close_window(kClosingPatience) && x_closing.load() && std::chrono::steady_clock::now() < deadline)
+  while (!close_window(captures) && x_closing.load() && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // cuProfilerStop, in another thread
 }
 
 // Ends collection, by the control path or on the way out of cuProfilerStop. What still runs is waited for
 // while its kinds are on, and flushed: CUPTI may keep records whose kind went off before they were complete
 // until it is switched on again. False: nothing was collected.
-bool Activity::close_window(std::chrono::milliseconds patience) noexcept {
+bool Activity::close_window(Deadline captures) noexcept {
   if (!x_enabled.load() || x_closing.exchange(true)) return false;
   x_departure.look(*x_owner, x_subscriber);
   if (x_departure.happened()) {
@@ -157,7 +157,7 @@ bool Activity::close_window(std::chrono::milliseconds patience) noexcept {
   for (const auto kind : x_options.kinds)
     if (is_host_side(kind)) calls().disable(kind);
   if (x_options.attribution != Attribution::kCallback) note_context(current_context());
-  synchronize_contexts(patience);
+  synchronize_contexts(captures);
   x_enabled.store(false);
   set_region_mode(kRegionsOn, false);
   // A counted launch that is on its way must be seen to leave.
@@ -177,7 +177,7 @@ void Activity::leave_departed() noexcept {
 
 void Activity::detach() noexcept {
   if (!x_subscriber) return;
-  disable();
+  disable({});
   x_attached.store(false);
   x_departure.look(*x_owner, x_subscriber);
   if (x_departure.happened()) {

@@ -28,6 +28,7 @@
 #include "collect/regions/external_correlation.h"
 #include "collect/setup/departure.h"
 #include "collect/setup/settings.h"
+#include "cupti/captures.h"
 #include "cupti/subscriber_calls.h"
 #include "launch/observers.h"
 #include "store/losses.h"
@@ -65,7 +66,8 @@ class Activity {
   // Throws Error and leaves nothing behind.
   void attach(std::shared_ptr<const Api> api, ActivityOptions options);
   void enable();
-  void disable() noexcept;
+  // `captures`, here and below: until when streams that are being captured in other threads are waited for.
+  void disable(Deadline captures) noexcept;
   void detach() noexcept;
   // While nothing is attached: takes CUPTI out of the process (cupti/detach.h). Throws Error.
   void finalize(const Api& api);
@@ -82,7 +84,7 @@ class Activity {
 
   // Waits for the GPU, flushes, and waits until every launch seen has its record, or none came for
   // `timeout_ms`.
-  void complete(Decoder& decoder, int timeout_ms);
+  void complete(Decoder& decoder, int timeout_ms, Deadline captures);
 
   // Kernel launches seen since attach, graph launches and captures not counted.
   uint64_t launches() const noexcept;
@@ -128,15 +130,15 @@ class Activity {
   void set_callbacks(bool on);
   void enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on);
   void set_kinds(bool on, bool throwing);
-  bool synchronize_contexts(std::chrono::milliseconds patience) noexcept;
+  bool synchronize_contexts(Deadline captures) noexcept;
   bool reconciles() const;
   // Waits and flushes until the decoder has what was launched. Throws Error when a flush fails.
-  void bring_home(Decoder& decoder, int timeout_ms);
+  void bring_home(Decoder& decoder, int timeout_ms, Deadline captures);
   void count_missing(const Decoder& decoder) noexcept;
   void take_back_buffers() noexcept;
   std::string missing_buffers() const;
   void open_window() noexcept;
-  bool close_window(std::chrono::milliseconds patience) noexcept;
+  bool close_window(Deadline captures) noexcept;
   void leave_departed() noexcept;
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
   uint64_t records_in(uint8_t* buffer, size_t valid) const noexcept;

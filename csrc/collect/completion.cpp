@@ -1,5 +1,6 @@
 // Activity: making sure that what was launched has reached the decoder, before it is taken, before its names
 // go away, and before CUPTI does.
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -41,12 +42,12 @@ std::vector<CUcontext> Activity::contexts() const {
   return out;
 }
 
-// False: a stream is being captured somewhere, and waiting would have broken the capture. `patience`: for
-// captures of other threads to end.
-bool Activity::synchronize_contexts(std::chrono::milliseconds patience) noexcept {
+// False: a stream is being captured somewhere, and waiting would have broken the capture. `captures`: until
+// when those of other threads may end.
+bool Activity::synchronize_contexts(Deadline captures) noexcept {
   const Api& a = *x_api.load(std::memory_order_acquire);
   if (!a.cuCtxPushCurrent_v2 || !a.cuCtxSynchronize || !a.cuCtxPopCurrent_v2) return true;
-  const NoCapture none(patience);
+  const NoCapture none(captures);
   if (!none) return false;
   bool all = true;
   for (auto& c : x_contexts) {
@@ -76,9 +77,9 @@ bool Activity::reconciles() const {
          x_options.collects(CUPTI_ACTIVITY_KIND_KERNEL);
 }
 
-void Activity::complete(Decoder& decoder, int timeout_ms) {
+void Activity::complete(Decoder& decoder, int timeout_ms, Deadline captures) {
   try {
-    bring_home(decoder, timeout_ms);
+    bring_home(decoder, timeout_ms, captures);
   } catch (...) {
     count_missing(decoder);
     throw;
@@ -86,14 +87,15 @@ void Activity::complete(Decoder& decoder, int timeout_ms) {
   count_missing(decoder);
 }
 
-void Activity::bring_home(Decoder& decoder, int timeout_ms) {
+void Activity::bring_home(Decoder& decoder, int timeout_ms, Deadline captures) {
   const Api& a = *x_owner;
   x_departure.look(a, x_subscriber);
   if (x_departure.happened()) return decoder.fence();  // nothing comes any more
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
   if (x_options.attribution != Attribution::kCallback) note_context(current_context());
-  if (!synchronize_contexts(patience)) count(x_waits_left_out);
+  const bool waited = synchronize_contexts(captures);
+  if (!waited) count(x_waits_left_out);
   // Launches that come later, from other threads, are not waited for: that could go on for ever.
   // Without kernel records there is nothing to reconcile launches with.
   const uint64_t wanted = reconciles() ? launches() : 0;
@@ -101,7 +103,9 @@ void Activity::bring_home(Decoder& decoder, int timeout_ms) {
   // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
   // again.
   uint64_t decoded = decoder.wait_for_buffers(0, 0);
-  for (auto deadline = Clock::now() + patience;;) {
+  // A capture that stayed open until its deadline was time for the records too.
+  for (auto deadline = waited ? Clock::now() + patience : std::max(captures, Clock::now() + patience / 10);
+       ;) {
     check(a, a.cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
     decoder.fence();
     if (!missing() || Clock::now() >= deadline) break;

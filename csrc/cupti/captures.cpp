@@ -130,14 +130,14 @@ bool Captures::only_of_this_thread() const noexcept {
   return true;
 }
 
-bool Captures::enter(std::chrono::milliseconds patience) noexcept {
-  for (const auto deadline = Clock::now() + patience;;) {
+bool Captures::enter(Deadline until) noexcept {
+  for (;;) {
     // Either this thread sees a capture that begins, or that one sees this thread (both orders are
     // sequentially consistent).
     x_guarded.fetch_add(1);
     if (!any()) return true;
     x_guarded.fetch_sub(1);
-    if (only_of_this_thread() || Clock::now() >= deadline) return false;
+    if (only_of_this_thread() || Clock::now() >= until) return false;
     nap();
   }
 }

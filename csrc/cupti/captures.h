@@ -17,6 +17,9 @@
 
 namespace cuptiprof {
 
+// Of a wait; one deadline serves all waits of a control call. {}: no wait.
+using Deadline = std::chrono::steady_clock::time_point;
+
 class Captures {
  public:
   // A call that begins or ends a capture, on its way in and out.
@@ -35,8 +38,8 @@ class Captures {
   static bool is_conflicting(const Api& api) noexcept;
 
   // From a successful enter() to leave() no capture begins: one that would waits a moment. False: one is
-  // open, and did not end within `patience` (those of the calling thread are not waited for).
-  bool enter(std::chrono::milliseconds patience = {}) noexcept;
+  // open, and did not end before `until` (those of the calling thread are not waited for).
+  bool enter(Deadline until = {}) noexcept;
   void leave() noexcept {
     // Never below zero: forget_all may have come between.
     for (uint32_t n = x_guarded.load(); n != 0 && !x_guarded.compare_exchange_weak(n, n - 1);) {
@@ -70,8 +73,7 @@ inline constinit Captures g_captures;
 // While it lives, and is true, no capture is open.
 class NoCapture {
  public:
-  explicit NoCapture(std::chrono::milliseconds patience = {}) noexcept
-      : x_entered(g_captures.enter(patience)) {}
+  explicit NoCapture(Deadline until = {}) noexcept : x_entered(g_captures.enter(until)) {}
   ~NoCapture() {
     if (x_entered) g_captures.leave();
   }

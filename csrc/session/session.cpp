@@ -74,7 +74,7 @@ bool none_hangs() {
   std::erase_if(hanging(), [](const auto& counters) {
     // A thread that ended left for good, though nobody saw it.
     if (!Activity::instance().is_inside(counters->launch_observer())) counters->everyone_left();
-    return counters->finish();
+    return counters->finish({});
   });
   return hanging().empty();
 }
@@ -195,7 +195,7 @@ void Session::start(bool armed) {
     x_state = State::kArmed;
     if (!armed) resume();
   } catch (...) {
-    stop_counters();
+    stop_counters({});
     x_counters.reset();
     activity.detach();
     x_decoder.reset();
@@ -216,15 +216,15 @@ void Session::start_counters() {
   options.waits_for_window = x_options.activity.profiler_calls;
   x_counters = make_strategy(x_options.api, std::move(options));
   x_counters->begin();
-  x_counters->pause();
+  x_counters->pause({});
   x_counters->rows().clear();  // samples from before the start
   Activity::instance().observe(x_counters->launch_observer(), x_counters->region_observer(), true);
 }
 
-void Session::stop_counters() noexcept {
+void Session::stop_counters(Deadline captures) noexcept {
   if (!x_counters) return;
   const bool all_left = Activity::instance().observe(nullptr, nullptr, false);
-  const bool finished = x_counters->finish();
+  const bool finished = x_counters->finish(captures);
   x_counters->clocks().release();
   if (finished && all_left) return;
   const std::lock_guard lock(g_hanging_mutex);
@@ -267,30 +267,37 @@ void Session::resume() {
 
 void Session::pause() {
   require(x_state == State::kRunning, "pause()");
-  if (x_counters) x_counters->pause();
-  Activity::instance().disable();
+  const Deadline captures = capture_deadline();
+  if (x_counters) x_counters->pause(captures);
+  Activity::instance().disable(captures);
   x_state = State::kPaused;
+}
+
+Deadline Session::capture_deadline() const noexcept {
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(x_options.drain_timeout_ms);
 }
 
 std::shared_ptr<Store> Session::take() {
   require(x_state == State::kRunning || x_state == State::kPaused, "take()");
+  const Deadline captures = capture_deadline();
   if (x_counters) {
-    x_counters->complete();
+    x_counters->complete(captures);
     x_counters->kept();
   }
-  Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
+  Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms, captures);
   forget_taken();
   return x_taken = x_decoder->take(now_ns());
 }
 
 void Session::discard() {
   require(x_state == State::kRunning || x_state == State::kPaused, "discard()");
+  const Deadline captures = capture_deadline();
   if (x_counters) {
-    x_counters->complete();
+    x_counters->complete(captures);
     x_counters->rows().clear();
     x_counters->discarded();
   }
-  Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms);
+  Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms, captures);
   x_decoder->discard();
 }
 
@@ -298,10 +305,11 @@ std::shared_ptr<Store> Session::stop() {
   require(x_state != State::kIdle && x_state != State::kStopped, "stop()");
   Activity& activity = Activity::instance();
   const int64_t end = now_ns();
-  stop_counters();
-  activity.disable();
+  const Deadline captures = capture_deadline();
+  stop_counters(captures);
+  activity.disable(captures);
   try {
-    activity.complete(*x_decoder, x_options.drain_timeout_ms);
+    activity.complete(*x_decoder, x_options.drain_timeout_ms, captures);
   } catch (const Error&) {
     // The flush failed: what reached us is kept, what did not shows up as unreconciled launches.
     x_decoder->fence();  // a buffer is read with the subscriber it was written for

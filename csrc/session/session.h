@@ -97,7 +97,9 @@ class Session {
   // For the names of regions, and as much again for their paths.
   size_t region_bytes() const { return x_options.budget_bytes / 32; }
   void start_counters();
-  void stop_counters() noexcept;
+  void stop_counters(Deadline captures) noexcept;
+  // Of a control call that begins now.
+  Deadline capture_deadline() const noexcept;
 
   SessionOptions x_options;
   State x_state = State::kIdle;

@@ -101,10 +101,12 @@ def test_captures_of_other_threads_survive(sim: SimDevice, control: str, domain:
     sim.launch("before", count=5)
     with captured_elsewhere(sim, domain=domain):
         sim.launch("beside", stream=OTHER, count=7)
+        before = cuptiprof._core.now_ns()
         if control == "stop":
             prof.stop()
         else:
             getattr(prof._session, control)()
+        assert 0.9e9 < cuptiprof._core.now_ns() - before < 1.9e9  # it waits for the capture once
     result = prof.result() if control == "stop" else prof.stop()
     assert len(result.kernels) == (12 if control == "stop" else 0)
     assert "being captured" in result.metadata["note"]

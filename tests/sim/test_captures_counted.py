@@ -6,6 +6,7 @@ import pytest
 from capturing import OTHER, STREAM, begin, captured_elsewhere, end
 
 import cuptiprof
+from cuptiprof import _core
 from cuptiprof.result import Result
 from cuptiprof.sim.device import Op, SimDevice
 
@@ -45,8 +46,11 @@ def test_a_capture_that_is_open_at_the_end(sim: SimDevice, metrics: list[str], s
     prof.start()
     sim.launch("before", count=3)
     with captured_elsewhere(sim):
+        began = _core.now_ns()
         result = prof.stop()
+        took = _core.now_ns() - began
     assert len(result.kernels) == 3
+    assert 0.9e9 < took < 1.9e9  # it waits once, not at each step of stopping
     if metrics is SEVERAL:  # decoded launch by launch
         assert len(result.metric_ranges) == 3 and events(result) == {"captured": 1}
     else:

@@ -16,7 +16,6 @@ constexpr size_t kMaxContexts = 64;  // at a time
 constexpr uint32_t kMaxBreakdowns = 3;
 constexpr size_t kReplayedRanges = 8;  // one launch makes one; more show that it was not alone
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
-constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // for captures of other threads to end
 
 }  // namespace
 
@@ -290,8 +289,8 @@ void KernelCounters::finish_batch(PerContext& c) noexcept {
     c.batch->finish(x_host, x_rows, x_events);
 }
 
-void KernelCounters::finish_batches() noexcept {
-  const NoCapture none(kCapturePatience);
+void KernelCounters::finish_batches(Deadline captures) noexcept {
+  const NoCapture none(captures);
   for (PerContext& c : x_contexts) finish_batch(c);
   say_whether_resident();
 }
@@ -333,16 +332,16 @@ void KernelCounters::step() noexcept {
   const HeldTurn turn(x_turn, kControlPatience);
   if (!turn) return;
   // What is left of a group is finished when the first launch of the next one is counted.
-  if (const NoCapture none; none && x_configs.size() > 1) finish_batches();
+  if (const NoCapture none; none && x_configs.size() > 1) finish_batches({});
   x_by_step = true;
   x_group = static_cast<uint16_t>((x_group + 1) % x_configs.size());
 }
 
-void KernelCounters::complete() noexcept {
+void KernelCounters::complete(Deadline captures) noexcept {
   // While a capture is open they stay as they are, and come with the next result.
-  const NoCapture none(kCapturePatience);
+  const NoCapture none(captures);
   if (!none) return;
-  if (const HeldTurn turn(x_turn, kControlPatience); turn) finish_batches();
+  if (const HeldTurn turn(x_turn, kControlPatience); turn) finish_batches(captures);
 }
 
 void KernelCounters::kept() noexcept {
@@ -353,12 +352,12 @@ void KernelCounters::discarded() noexcept {
   if (const HeldTurn turn(x_turn, kControlPatience); turn) x_group = x_kept_group;
 }
 
-void KernelCounters::pause() noexcept {
+void KernelCounters::pause(Deadline captures) noexcept {
   x_on.store(false);
-  complete();
+  complete(captures);
 }
 
-bool KernelCounters::finish() noexcept {
+bool KernelCounters::finish(Deadline captures) noexcept {
   x_on.store(false);
   // When a launch hangs inside CUPTI its profiler cannot be taken away from under it.
   const HeldTurn turn(x_turn, kControlPatience);
@@ -366,7 +365,7 @@ bool KernelCounters::finish() noexcept {
     if (!std::exchange(x_hangs, true)) count(x_events.unfinished);
     return false;
   }
-  finish_batches();
+  finish_batches(captures);
   x_contexts.clear();
   return true;
 }

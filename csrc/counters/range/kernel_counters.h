@@ -24,12 +24,12 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   KernelCounters(std::shared_ptr<const Api> api, CounterOptions options);
   ~KernelCounters() override;
 
-  void pause() noexcept override;
+  void pause(Deadline captures) noexcept override;
   void resume() noexcept override { x_on.store(true); }
   void step() noexcept override;
-  bool finish() noexcept override;
+  bool finish(Deadline captures) noexcept override;
   void everyone_left() noexcept override { x_turn.give_back(); }
-  void complete() noexcept override;
+  void complete(Deadline captures) noexcept override;
   void kept() noexcept override;
   void discarded() noexcept override;
   LaunchObserver* launch_observer() noexcept override { return this; }
@@ -78,7 +78,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   void end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept;
   void finish_batch(PerContext& c) noexcept;
   void add_replayed(PerContext& c) noexcept;
-  void finish_batches() noexcept;
+  void finish_batches(Deadline captures) noexcept;
   void stop_all_of(CUcontext context) noexcept;
   void say_whether_resident() noexcept;
   bool is_capturing(CUstream stream) const noexcept;

@@ -12,7 +12,7 @@ constexpr size_t kMaxContexts = 64;  // at a time
 constexpr uint32_t kRepeatedRanges = 1024;
 constexpr auto kEntryPatience = std::chrono::milliseconds(2000);  // for what was launched before a region
 constexpr auto kControlPatience = std::chrono::milliseconds(2000);
-constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // for captures of other threads to end
+constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // between passes of repeated work
 
 uintptr_t this_thread() noexcept {
   static thread_local char here;
@@ -103,8 +103,8 @@ void RegionCounters::finish_batch(PerContext& c) noexcept {
     c.batch->give_up(x_events.capturing, x_events);
 }
 
-void RegionCounters::finish_batches() noexcept {
-  const NoCapture none(kCapturePatience);
+void RegionCounters::finish_batches(Deadline captures) noexcept {
+  const NoCapture none(captures);
   for (PerContext& c : x_contexts) finish_batch(c);
 }
 
@@ -199,7 +199,7 @@ bool RegionCounters::next_pass() {
   for (PerContext& c : x_contexts)
     if (c.batch) again |= c.batch->next_pass(x_events);
   if (again) return true;
-  finish_batches();
+  finish_batches(std::chrono::steady_clock::now() + kCapturePatience);
   x_group = static_cast<uint16_t>((x_group + 1) % x_configs.size());
   if (x_group == 0) ++x_round;
   return x_group != 0;
@@ -216,26 +216,26 @@ void RegionCounters::abandon_passes() noexcept {
 }
 
 // Repeated work is complete when its last pass is; regions that are open now come with the next result.
-void RegionCounters::complete() noexcept {
+void RegionCounters::complete(Deadline captures) noexcept {
   // While a capture is open they stay as they are, and come with the next result.
-  const NoCapture none(kCapturePatience);
+  const NoCapture none(captures);
   const HeldTurn turn(x_turn, kControlPatience);
   if (!none || !turn || is_repeated()) return;
   for (PerContext& c : x_contexts)
     if (c.batch && !c.batch->has_open()) c.batch->finish(x_host, x_rows, x_events);
 }
 
-void RegionCounters::pause() noexcept {
+void RegionCounters::pause(Deadline captures) noexcept {
   x_on.store(false);
-  complete();
+  complete(captures);
 }
 
-bool RegionCounters::finish() noexcept {
+bool RegionCounters::finish(Deadline captures) noexcept {
   x_on.store(false);
   const HeldTurn turn(x_turn, kControlPatience);
   if (!turn) return false;
   // A region that is still open is ended here: nobody is inside the observer any more.
-  finish_batches();
+  finish_batches(captures);
   if (x_waiting.load()) count(x_events.unfinished);
   release();
   x_contexts.clear();

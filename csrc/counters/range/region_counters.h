@@ -19,10 +19,10 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
  public:
   RegionCounters(std::shared_ptr<const Api> api, CounterOptions options);
 
-  void pause() noexcept override;
+  void pause(Deadline captures) noexcept override;
   void resume() noexcept override { x_on.store(true); }
-  bool finish() noexcept override;
-  void complete() noexcept override;
+  bool finish(Deadline captures) noexcept override;
+  void complete(Deadline captures) noexcept override;
   bool next_pass() override;
   void abandon_passes() noexcept override;
   RegionObserver* region_observer() noexcept override { return this; }
@@ -49,7 +49,7 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
   PerContext* context_of(CUcontext context) noexcept;
   bool open(CUcontext context, CounterRow row) noexcept;
   void finish_batch(PerContext& c) noexcept;
-  void finish_batches() noexcept;
+  void finish_batches(Deadline captures) noexcept;
   void release() noexcept;
   bool is_repeated() const noexcept;
 

@@ -33,7 +33,7 @@ PmSampler::PmSampler(std::shared_ptr<const Api> api, CounterOptions options)
                 "pip install 'nvidia-cuda-cupti==13.0.*', or use another strategy");
 }
 
-PmSampler::~PmSampler() { finish(); }
+PmSampler::~PmSampler() { finish({}); }
 
 void PmSampler::open(Device& d) {
   const Api& a = *x_api;
@@ -298,7 +298,7 @@ void PmSampler::add_sample(Device& d, size_t index) noexcept try {
   x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
 }
 
-void PmSampler::pause() noexcept {
+void PmSampler::pause(Deadline) noexcept {
   const std::lock_guard lock(x_mutex);
   x_on = false;
   apply();
@@ -310,13 +310,13 @@ void PmSampler::resume() noexcept {
   apply();
 }
 
-void PmSampler::complete() noexcept {
+void PmSampler::complete(Deadline) noexcept {
   const std::lock_guard lock(x_mutex);
   for (Device& d : x_devices)
     if (d.started) drain(d);
 }
 
-bool PmSampler::finish() noexcept {
+bool PmSampler::finish(Deadline) noexcept {
   {
     const std::lock_guard lock(x_mutex);
     x_stopping = true;

@@ -20,10 +20,10 @@ class PmSampler final : public CounterStrategy, public LaunchObserver {
   ~PmSampler() override;
 
   void begin() override;
-  void pause() noexcept override;
+  void pause(Deadline) noexcept override;
   void resume() noexcept override;
-  void complete() noexcept override;
-  bool finish() noexcept override;
+  void complete(Deadline) noexcept override;
+  bool finish(Deadline) noexcept override;
   LaunchObserver* launch_observer() noexcept override { return this; }
 
   // Launches are of no interest. cudaProfilerStart and Stop are: the thread of samples follows them.

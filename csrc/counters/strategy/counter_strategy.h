@@ -15,6 +15,7 @@
 #include "counters/strategy/clock_lock.h"
 #include "counters/strategy/counter_rows.h"
 #include "counters/strategy/launch_selector.h"
+#include "cupti/captures.h"
 
 namespace cuptiprof {
 
@@ -79,20 +80,22 @@ class CounterStrategy {
   virtual ~CounterStrategy() = default;
 
   // Control calls: one thread at a time. `begin` throws Error; the others count what they cannot do.
+  // `captures`: until when streams that are being captured in other threads are waited for.
   virtual void begin() {}
-  virtual void pause() noexcept {}
+  virtual void pause(Deadline /*captures*/) noexcept {}
   virtual void resume() noexcept {}
   virtual void step() noexcept {}  // a training step ended
   // Everything measured is in `rows`, and nothing is left switched on. False: a launch hangs inside CUPTI, so
   // something is; may be called again.
-  virtual bool finish() noexcept { return true; }
+  virtual bool finish(Deadline /*captures*/) noexcept { return true; }
   virtual void everyone_left() noexcept {}  // no thread is in a launch of ours, though one did not say so
   // The work is run again for the next pass. False: all passes are done.
   virtual bool next_pass() { return false; }
   virtual void abandon_passes() noexcept {}  // the repeated work failed: what was measured of it is forgotten
-  virtual void complete() noexcept {}        // what was measured so far is in `rows`; goes on
-  virtual void kept() noexcept {}            // those rows were taken,
-  virtual void discarded() noexcept {}       // or thrown away: the steps since the last ones taken come again
+  // What was measured so far is in `rows`; goes on.
+  virtual void complete(Deadline /*captures*/) noexcept {}
+  virtual void kept() noexcept {}       // those rows were taken,
+  virtual void discarded() noexcept {}  // or thrown away: the steps since the last ones taken come again
 
   virtual LaunchObserver* launch_observer() noexcept { return nullptr; }
   virtual RegionObserver* region_observer() noexcept { return nullptr; }

@@ -107,7 +107,8 @@ void emit_full_queue_record(const Call& c, uint64_t start) {
   r.start = start;
   r.end = Machine::get().now();
   r.correlationId = c.correlation;
-  r.overheadData = std::calloc(1, sizeof(CUpti_ActivityOverheadCommandBufferFullData));  // the client frees it
+  r.overheadData =
+      std::calloc(1, sizeof(CUpti_ActivityOverheadCommandBufferFullData));  // the client frees it
   emit(&r, sizeof r, 0);
 }
 
