@@ -69,15 +69,17 @@ def test_profile_from_start_false(gpu: Gpu, strategy: str) -> None:
     with cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy=strategy, profile_from_start=False) as prof:
         work(gpu, strategy, "off")
         time.sleep(0.02)
-        begin = _core.now_ns()
+        on: Spans = []
         for i in range(2):
+            begin = _core.now_ns()
             gpu.profiler_start()
             time.sleep(0.02 if strategy == "sample" else 0)
             work(gpu, strategy, f"on{i}")
             gpu.profiler_stop()
+            on.append((begin, _core.now_ns()))
             time.sleep(0.02 if strategy == "sample" else 0)
             work(gpu, strategy, "off")
-    check_only_on(prof.result(), gpu, strategy, ["on0", "on1"], [(begin, _core.now_ns())])
+    check_only_on(prof.result(), gpu, strategy, ["on0", "on1"], on)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -63,7 +63,8 @@ def test_slots_without_times_are_left_out_and_the_gap_is_counted(sim: SimDevice)
     assert lost > 0 and (samples["start"] > 0).all() and (samples["end"] > samples["start"]).all()
     gaps = (samples["start"][1:] - samples["end"][:-1]) // 1000
     events = result.metadata["counters"]["events"]
-    assert gaps.sum() == events["overwritten"] == result.losses["uncounted"] and 0 < gaps.sum() <= lost
+    # The first sample after a start has no row; a gap right behind it counts and cannot be seen.
+    assert 0 < gaps.sum() <= events["overwritten"] == result.losses["uncounted"] <= lost
 
 
 def test_records_of_no_length_after_a_stop_are_no_samples(sim: SimDevice) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
+import numpy as np
+
 import cuptiprof
+from cuptiprof import _core
 from cuptiprof.sim.device import Op, SimDevice
 
 
@@ -48,3 +53,25 @@ def test_the_schedule_goes_on_after_a_pause(sim: SimDevice) -> None:
             sim.launch("paused")
             prof.step()
     assert names[:2] == [["k1"], ["k3"]]
+
+
+def test_samples_of_a_closed_window_are_dropped(sim: SimDevice) -> None:
+    """The sampler goes on until the thread that reads it has looked: what it gave meanwhile is not of the window."""
+    sim.reset()
+    interval, on = 5_000, []
+    with cuptiprof.profile(
+        device="sim", metrics=["ipc"], strategy="sample", sampling_interval="5us", profile_from_start=False
+    ) as prof:
+        for _ in range(30):
+            begin = _core.now_ns()
+            sim.call(Op.PROFILER_START)
+            time.sleep(0.003)
+            sim.call(Op.PROFILER_STOP)
+            on.append((begin, _core.now_ns()))
+            time.sleep(0.003)
+    ranges = prof.result().metric_ranges
+    samples = ranges.where(ranges["kind"] == 4)
+    within = np.zeros(len(samples), bool)
+    for begin, end in on:
+        within |= (samples["start"] >= begin - interval) & (samples["end"] <= end + interval)
+    assert len(samples) > 1_000 and within.all()

@@ -27,7 +27,8 @@ PmSampler::PmSampler(std::shared_ptr<const Api> api, CounterOptions options)
     : CounterStrategy(std::move(api), std::move(options)),
       x_host(x_api, x_options.chip, ProfilerType::kSampling),
       x_config(x_options.groups.front()),
-      x_window(!x_options.waits_for_window) {
+      x_window(!x_options.waits_for_window),
+      x_window_times(!x_options.waits_for_window) {
   if (!x_api->cuptiPmSamplingEnable)
     throw Error(ErrorKind::kMetric, "sampling needs libcupti of CUDA 12.6 or newer",
                 "pip install 'nvidia-cuda-cupti==13.0.*', or use another strategy");
@@ -288,7 +289,7 @@ void PmSampler::add_sample(Device& d, size_t index) noexcept try {
   if (const int64_t length = row.end - row.start; d.last_end != 0 && length > 0 && row.start > d.last_end)
     x_events.overwritten.fetch_add(static_cast<uint64_t>((row.start - d.last_end + length / 2) / length));
   d.last_end = row.end;
-  if (std::exchange(d.drop_first, false)) return;
+  if (std::exchange(d.drop_first, false) || !x_window_times.is_open(row.start)) return;
   row.device = d.ordinal;
   row.passes = 1;
   x_values.assign(x_config.names.size(), std::nan(""));

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+#include "counters/sample/window_times.h"
 #include "counters/strategy/counter_strategy.h"
 #include "counters/strategy/range_config.h"
 
@@ -32,6 +34,7 @@ class PmSampler final : public CounterStrategy, public LaunchObserver {
   bool entered(const LaunchEvent&) noexcept override { return false; }
   void left(const LaunchEvent&) noexcept override {}
   void window(bool open) noexcept override {
+    x_window_times.changes(now_ns(), open);
     x_window.store(open);
     x_wake.notify_all();
   }
@@ -72,6 +75,7 @@ class PmSampler final : public CounterStrategy, public LaunchObserver {
   bool x_stopping = false;
   bool x_on = true;
   std::atomic<bool> x_window;  // between cudaProfilerStart and Stop, where those are asked for
+  WindowTimes x_window_times;
   std::vector<Device> x_devices;
   std::vector<double> x_values;
   std::thread x_thread;
