@@ -24,7 +24,7 @@ from benchmarks.agreement_compare import Kernel, Row, compare_each, compare_kern
 from benchmarks.common import arguments, finish
 
 ROOT = Path(__file__).resolve().parents[1]
-TRACES = ("cuptiprof/data/train-v100", "tests/data/traces/alexnet-a100", "tests/data/traces/triton-a100")
+TRACES = ("cuptiprof/sim/traces/train-v100", "tests/data/traces/alexnet-a100", "tests/data/traces/triton-a100")
 ROUNDS = 5
 NCU_TIMEOUT_S = 240
 METRICS = [
@@ -201,7 +201,7 @@ def measure(device: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    from cuptiprof.locate import driver_present
+    from cuptiprof.device.locate import driver_present
 
     parser = arguments(__doc__)
     parser.add_argument("--device", choices=("sim", "cuda"), help="default: cuda where there is a driver")

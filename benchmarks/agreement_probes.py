@@ -31,7 +31,7 @@ class Work:
     """A counted probe: its launches, and the counters that its metrics are made of."""
 
     probe: str
-    launches: tuple[verify.Launch, ...]
+    launches: tuple[verify.KernelLaunch, ...]
     counters: tuple[str, ...]
 
 
@@ -73,7 +73,7 @@ def all_counters(work: Iterable[Work]) -> list[str]:
     return list(dict.fromkeys(c for w in work for c in w.counters))
 
 
-def launch_all(machine: verify.Machine, work: Iterable[Sequence[verify.Launch]]) -> None:
+def launch_all(machine: verify.Machine, work: Iterable[Sequence[verify.KernelLaunch]]) -> None:
     """Every probe's launches in order, each probe in memory of its own."""
     for launches in work:
         for launch in launches:

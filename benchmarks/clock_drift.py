@@ -76,7 +76,7 @@ def measure(device: str, seconds: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    from cuptiprof.locate import driver_present
+    from cuptiprof.device.locate import driver_present
 
     parser = arguments(__doc__)
     parser.add_argument("--device", choices=("sim", "cuda"), help="default: cuda where there is a driver")

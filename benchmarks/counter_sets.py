@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuptiprof import _core
-from cuptiprof.devices import open_device
+from cuptiprof.device.devices import open_device
 from cuptiprof.metrics import resolve
 
 ONE_PASS = ["achieved_occupancy", "ipc", "dram_read_throughput"]

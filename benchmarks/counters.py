@@ -156,7 +156,7 @@ def unselected(work: Work, budget: Budget) -> dict[str, Any]:
 
 
 def _in_region() -> Any:
-    from cuptiprof.filters import KernelFilter
+    from cuptiprof.filter.kernel_filter import KernelFilter
 
     return KernelFilter(regions="counted")
 

@@ -2,7 +2,7 @@
 
 DIR holds wheels of nvidia-cuda-cupti and nvidia-cuda-cupti-cu12, or folders into which some were unpacked (``pip download
 --no-deps -d DIR 'nvidia-cuda-cupti==13.4.*'``). Each release gets processes of its own, with the path in the variable that
-``cuptiprof.locate`` reads: the doctor, records of that release's layout walked by its own iterator, and on a GPU some
+``cuptiprof.device.locate`` reads: the doctor, records of that release's layout walked by its own iterator, and on a GPU some
 probes of ``cuptiprof verify``. A release that cannot be loaded here says why. Exit 1 where one that can gives wrong records.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import arguments, finish
-from cuptiprof.locate import VARIABLE, file_version, needs_driver
+from cuptiprof.device.locate import VARIABLE, file_version, needs_driver
 
 KERNEL, MEMCPY, MEMSET, SYNCHRONIZATION, API, MARKER = 10, 1, 2, 38, 5, 12
 # Bytes of (kernel, copy, set, synchronisation) as each release writes them; API calls and markers never changed. From the
@@ -165,8 +165,8 @@ def measure(wheels: Path, device: str) -> dict[str, Any]:
 
 
 def main() -> int:
+    from cuptiprof.device.locate import driver_present
     from cuptiprof.errors import CuptiprofError
-    from cuptiprof.locate import driver_present
 
     parser = arguments(__doc__)
     parser.add_argument("--wheels", type=Path, help="folder of wheels or unpacked ones")

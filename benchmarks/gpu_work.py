@@ -86,7 +86,7 @@ class SimWork:
     device = "sim"
 
     def __init__(self, busy_ns: int = 3_000_000) -> None:
-        from cuptiprof.sim.device import Op, SimDevice
+        from cuptiprof.sim.sim_device import Op, SimDevice
 
         self.sim = SimDevice()
         shape = {"grid": (4096, 1, 1), "block": (256, 1, 1), "registers_per_thread": 32}
@@ -134,8 +134,8 @@ def instant_waits(device: str) -> Iterator[None]:
 
     Its waits are sleeps of 50 us and more, which would be most of what replay and synchronising cost.
     """
-    from cuptiprof import session
-    from cuptiprof.devices import SimulatedDevice
+    from cuptiprof.device.devices import SimulatedDevice
+    from cuptiprof.session.profile import profile
 
     def opened(spec: str | None, **options: Any) -> SimulatedDevice:
         return SimulatedDevice(virtual_clock=True)
@@ -143,11 +143,11 @@ def instant_waits(device: str) -> Iterator[None]:
     if device != "sim":
         yield
         return
-    ordinary, session.open_device = session.open_device, opened
+    ordinary, profile.open_device = profile.open_device, opened
     try:
         yield
     finally:
-        session.open_device = ordinary
+        profile.open_device = ordinary
 
 
 def gpu_name(device: str) -> str:

@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.common import arguments, machine
 from benchmarks.gpu_work import STAND_IN
 from benchmarks.identity import FIELDS, folder_name
-from cuptiprof.locate import driver_present
+from cuptiprof.device.locate import driver_present
 
 ROOT = Path(__file__).resolve().parents[1]
 TOTAL_S = 460

@@ -18,11 +18,11 @@ import numpy as np
 import cuptiprof
 from benchmarks.common import arguments, finish, in_turn, ratio, summary
 from cuptiprof.bench import Count, Kernel, Strategy, default_rule, judge, judge_pairs
-from cuptiprof.bench.clocks import ClockLog
-from cuptiprof.bench.gpu import open_gpu
-from cuptiprof.bench.statistics import median_interval
-from cuptiprof.bench.strategies import Call
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.sampling import Call
+from cuptiprof.bench.sampling.clock_log import ClockLog
+from cuptiprof.bench.stats.statistics import median_interval
+from cuptiprof.device.devices import SimulatedDevice
 
 BATCH = 5000
 """Empty calls between two readings of the clock: what strategy "cpu" takes for 100 us."""

@@ -18,7 +18,7 @@ import numpy as np
 import cuptiprof
 from benchmarks.common import arguments, finish
 from cuptiprof.bench import Event, Graph, Kernel
-from cuptiprof.bench.statistics import median_interval, quantiles
+from cuptiprof.bench.stats.statistics import median_interval, quantiles
 from cuptiprof.errors import CuptiprofError
 
 Function = Callable[[], object]

@@ -18,7 +18,7 @@ def identity(device: str) -> dict[str, Any]:
         CuptiprofError: no such device, or CUPTI refused.
     """
     from cuptiprof import _core
-    from cuptiprof.devices import open_device
+    from cuptiprof.device.devices import open_device
 
     opened = open_device(device)
     library = opened.library

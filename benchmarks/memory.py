@@ -26,7 +26,7 @@ def resident() -> int:
 def run(keep: str, records: int) -> dict[str, float]:
     """Amounts are bytes."""
     import cuptiprof
-    from cuptiprof.sim.device import Op, SimDevice
+    from cuptiprof.sim.sim_device import Op, SimDevice
 
     device = SimDevice()
     prof = cuptiprof.profile(device="sim", activities=["kernel"], keep=keep, budget=BUDGET)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.common import arguments, finish, in_turn, summary
 from cuptiprof import _core
-from cuptiprof.locate import find_cupti
+from cuptiprof.device.locate import find_cupti
 
 METRICS = [
     "dram__bytes_read.sum",

@@ -119,7 +119,7 @@ def record(device: str, out: Path) -> Path:
         ValueError: more than 2 MB came together; nothing is left.
     """
     from benchmarks import record_counters, recorded_work
-    from cuptiprof.devices import open_device
+    from cuptiprof.device.devices import open_device
 
     opened = open_device(device)
     library = opened.library
@@ -157,7 +157,7 @@ def record(device: str, out: Path) -> Path:
 
 
 def main() -> None:
-    from cuptiprof.locate import driver_present
+    from cuptiprof.device.locate import driver_present
 
     parser = arguments(__doc__)
     parser.add_argument("--device", choices=("sim", "cuda"), help="default: cuda where there is a driver")

@@ -11,7 +11,7 @@ def work(device: str) -> Callable[[], None]:
 
 
 def _simulated() -> Callable[[], None]:
-    from cuptiprof.sim.device import Op, SimDevice
+    from cuptiprof.sim.sim_device import Op, SimDevice
 
     sim = SimDevice()
     sim.reset(virtual_clock=True, seed=7)

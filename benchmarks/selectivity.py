@@ -14,7 +14,7 @@ import numpy as np
 
 import cuptiprof
 from benchmarks.common import arguments, finish, in_turn, ratio, summary
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 LAUNCHES = 100_000
 SELECTED = 10

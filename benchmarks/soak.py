@@ -36,7 +36,7 @@ def launcher(device: str) -> tuple[Callable[[int], None], Callable[[], None]]:
             raise OSError(library)
         kernel = native.EmptyKernel(library)
         return kernel.launch, kernel.synchronize
-    from cuptiprof.sim.device import Op, SimDevice
+    from cuptiprof.sim.sim_device import Op, SimDevice
 
     sim = SimDevice()
     one = sim.ops(1, Op.KERNEL, name="_Z5emptyv", duration_ns=10)
@@ -108,7 +108,7 @@ def unaccounted(made: int, seen: int, received: int, kept: int, losses: dict[str
 
 
 def main() -> int:
-    from cuptiprof.locate import driver_present
+    from cuptiprof.device.locate import driver_present
 
     parser = arguments(__doc__)
     parser.add_argument("--device", choices=("sim", "cuda"), help="default: cuda where there is a driver")

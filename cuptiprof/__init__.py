@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _installed  # first: says what is wrong where the compiled part is missing
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.region import current_region, inherit, region
-from cuptiprof.schedule import schedule
-from cuptiprof.session import profile
+from cuptiprof.regions.region import current_region, inherit, region
+from cuptiprof.session.profile import profile
+from cuptiprof.session.schedule import schedule
 from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
-    from cuptiprof.bench.benchmark import benchmark
     from cuptiprof.bench.compare import compare
     from cuptiprof.bench.measure import bench as bench
-    from cuptiprof.export.handler import tensorboard_trace_handler
-    from cuptiprof.filters import KernelFilter, Launch
-    from cuptiprof.result import Result
-    from cuptiprof.runs import open_run as open
+    from cuptiprof.bench.sweep.benchmark import benchmark
+    from cuptiprof.data.result import Result
+    from cuptiprof.filter.kernel_filter import KernelFilter, Launch
+    from cuptiprof.io.runs import open_run as open
+    from cuptiprof.io.tensorboard import tensorboard_trace_handler
 
 __all__ = [
     "CuptiprofError",
@@ -46,13 +46,13 @@ __all__ = [
 ]
 
 _LAZY = {
-    "KernelFilter": ("cuptiprof.filters", "KernelFilter"),
-    "Launch": ("cuptiprof.filters", "Launch"),
-    "Result": ("cuptiprof.result", "Result"),
-    "benchmark": ("cuptiprof.bench.benchmark", "benchmark"),
+    "KernelFilter": ("cuptiprof.filter.kernel_filter", "KernelFilter"),
+    "Launch": ("cuptiprof.filter.kernel_filter", "Launch"),
+    "Result": ("cuptiprof.data.result", "Result"),
+    "benchmark": ("cuptiprof.bench.sweep.benchmark", "benchmark"),
     "compare": ("cuptiprof.bench.compare", "compare"),
-    "open": ("cuptiprof.runs", "open_run"),
-    "tensorboard_trace_handler": ("cuptiprof.export.handler", "tensorboard_trace_handler"),
+    "open": ("cuptiprof.io.runs", "open_run"),
+    "tensorboard_trace_handler": ("cuptiprof.io.tensorboard", "tensorboard_trace_handler"),
 }
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from cuptiprof.bench.baseline import ComparedPoint, compare_results, compare_rows
-from cuptiprof.bench.failures import failure_of
 from cuptiprof.bench.measure import bench
-from cuptiprof.bench.measurement import Measurement, Scalar
-from cuptiprof.bench.points import label, labels
-from cuptiprof.bench.row import Row, plain
-from cuptiprof.bench.store import Results, ResultsWriter, read_results
-from cuptiprof.bench.tables import comparison_report, results_report
+from cuptiprof.bench.results.baseline import ComparedPoint, compare_results, compare_rows
+from cuptiprof.bench.results.comparison_table import comparison_report
+from cuptiprof.bench.results.failures import failure_of
+from cuptiprof.bench.results.measurement import Measurement, Scalar
+from cuptiprof.bench.results.points import label, labels
+from cuptiprof.bench.results.row import Row, plain
+from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
 from cuptiprof.errors import BenchError, ResultError
 
 OF_ONE_TEST = ("clocks", "time")  # of the environment; the rest is that of the whole run
@@ -84,7 +84,7 @@ class BenchSession:
             return
         results = Results(tuple(self.rows), self._environment)
         terminal.section("cuptiprof")
-        terminal.write(results_report(results).to("text"))
+        terminal.write(results.report().to("text"))
         if self._baseline is not None:
             # A run of some of the tests says nothing of the others.
             run = {row.benchmark for row in self.rows}

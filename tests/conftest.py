@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 # Child processes shall import the installed package, not the sources beside it, which lack the native module.
 os.chdir(Path(__file__).parent)
 
 DATA = Path(__file__).parent / "data"
-PACKAGE_DATA = Path(__import__("cuptiprof").__file__).parent / "data"
+PACKAGE_DATA = Path(__import__("cuptiprof").__file__).parent / "sim" / "traces"
 
 
 def trace_path(name: str) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import arguments, finish, in_turn, ratio, significant, summary
-from cuptiprof.locate import find_cupti
+from cuptiprof.device.locate import find_cupti
 
 ROOT = Path(__file__).resolve().parents[2]
 

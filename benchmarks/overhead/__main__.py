@@ -21,17 +21,17 @@ from benchmarks.overhead.rounds import run
 def libcupti_path(device: str) -> str:
     """The library that our own session loads, so that the floor stands on the same."""
     if device == "sim":
-        from cuptiprof.sim.device import library_path
+        from cuptiprof.sim.sim_device import library_path
 
         return str(library_path())
-    from cuptiprof.locate import find_cupti
+    from cuptiprof.device.locate import find_cupti
 
     return find_cupti().path
 
 
 def versions(device: str) -> dict[str, Any]:
     """What the numbers depend on, beside the machine."""
-    from cuptiprof.devices import open_device
+    from cuptiprof.device.devices import open_device
 
     out: dict[str, Any] = dict(open_device(device).metadata())
     for module in ("torch", "triton", "nvtx"):
@@ -83,7 +83,7 @@ def measure(device: str, rounds: int, phase_s: float, limit_s: float, only: list
 
 
 def main() -> None:
-    from cuptiprof.locate import driver_present
+    from cuptiprof.device.locate import driver_present
 
     parser = arguments(__doc__)
     parser.add_argument("--device", choices=("sim", "cuda"), help="default: cuda where there is a driver")

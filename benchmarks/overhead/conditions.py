@@ -96,7 +96,7 @@ def ours(device: str, name: str, attribution: str = "callback", finalize: bool =
 def our_conditions(device: str) -> list[Condition]:
     """From nothing switched on to everything; counters last."""
     from cuptiprof import schedule
-    from cuptiprof.filters import KernelFilter
+    from cuptiprof.filter.kernel_filter import KernelFilter
 
     kernel, api = ["kernel"], ["kernel", "runtime", "driver"]
     return [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.overhead.workloads import LOOP_REGION, Region, Workload, launch_loop
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 DURATION_NS = 10  # so short that a step is bound by the host, whose cost is what can be seen here
 GRAPH, GRAPH_STREAM, GRAPH_NODES, GRAPH_REPLAYS = 901, 40, 64, 16

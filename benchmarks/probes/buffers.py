@@ -103,7 +103,7 @@ def _one_long_kernel(work: Work, seconds: float) -> None:
 
         torch.cuda._sleep(int(seconds * 1.5e9))  # cycles
         return
-    from cuptiprof.sim.device import SimDevice
+    from cuptiprof.sim.sim_device import SimDevice
 
     SimDevice().launch("long", duration_ns=int(seconds * 1e9))
 

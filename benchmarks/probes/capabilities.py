@@ -49,7 +49,7 @@ def _more_work(device: str) -> Callable[[], None]:
     import nvtx
 
     if device != "cuda":
-        from cuptiprof.sim.device import Op, SimDevice
+        from cuptiprof.sim.sim_device import Op, SimDevice
 
         sim = SimDevice()
 

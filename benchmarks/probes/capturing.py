@@ -54,7 +54,7 @@ def _captured(device: str, mode: str, meanwhile: Callable[[], str]) -> tuple[str
     """What `meanwhile` said while a stream of this thread was being captured, and what became of the graph."""
     said = ""
     if device != "cuda":
-        from cuptiprof.sim.device import Op, SimDevice
+        from cuptiprof.sim.sim_device import Op, SimDevice
 
         sim = SimDevice()
         try:
@@ -143,7 +143,7 @@ def _rounds_of_modules(device: str, rounds: int) -> None:
     """Each round loads a module, launches its kernel (which runs for 50 ms) and unloads it; nobody waits."""
     names = [f"module_{i:02}" for i in range(rounds)]
     if device != "cuda":
-        from cuptiprof.sim.device import DRIVER, Op, SimDevice
+        from cuptiprof.sim.sim_device import DRIVER, Op, SimDevice
 
         sim = SimDevice()
         for name in names:

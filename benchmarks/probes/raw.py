@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cuptiprof import _core
-from cuptiprof.locate import find_cupti
-from cuptiprof.sim.device import SimDevice, library_path
+from cuptiprof.device.locate import find_cupti
+from cuptiprof.sim.sim_device import SimDevice, library_path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "sim"))
 from counter_abi import CounterApi, CuptiFailed, text_array

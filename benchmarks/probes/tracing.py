@@ -34,7 +34,7 @@ def _timed_launches(work: Work, library: Any) -> Callable[[int], npt.NDArray[np.
             return ns
 
         return timed
-    from cuptiprof.sim.device import Op, SimDevice
+    from cuptiprof.sim.sim_device import Op, SimDevice
 
     sim = SimDevice()
     launch = sim.prepare(sim.ops(1, Op.KERNEL, name="_Z5emptyv", duration_ns=10))
@@ -108,7 +108,7 @@ def _summary(answer: dict[str, Any]) -> str:
 def _graph_runs(device: str) -> Callable[[], None]:
     """Makes a graph of three kernels and runs it four times; called inside the session."""
     if device != "cuda":
-        from cuptiprof.sim.device import Op, SimDevice
+        from cuptiprof.sim.sim_device import Op, SimDevice
 
         sim = SimDevice()
 

@@ -1,4 +1,4 @@
-// Kernel filters for cuptiprof/filters.py.
+// Kernel filters for cuptiprof/filter/kernel_filter.py.
 #include <pybind11/stl.h>
 
 #include "base/demangle/demangle.h"
@@ -146,7 +146,7 @@ void register_filter(py::module_& m) {
       py::arg("path"), "Names of the open regions, outermost first.");
 
   py::class_<KernelFilter, std::shared_ptr<KernelFilter>>(m, "KernelFilter",
-                                                          "Compiled filter; see cuptiprof.filters.")
+                                                          "Compiled filter; see cuptiprof.filter.kernel_filter.")
       .def(py::init(&make_filter), py::arg("fields"))
       .def("select", &select, py::arg("launches"))
       .def(

@@ -10,14 +10,14 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from cuptiprof.bench.benchmark import Benchmark, Case, benchmark
 from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
-from cuptiprof.bench.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
-from cuptiprof.bench.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
-from cuptiprof.bench.strategies import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
-from cuptiprof.bench.sweep import run_benchmarks
-from cuptiprof.bench.verdict import Verdict, judge, judge_pairs
+from cuptiprof.bench.results.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
+from cuptiprof.bench.sampling import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
+from cuptiprof.bench.stats.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
+from cuptiprof.bench.stats.verdict import Verdict, judge, judge_pairs
+from cuptiprof.bench.sweep.benchmark import Benchmark, Case, benchmark
+from cuptiprof.bench.sweep.running import run_benchmarks
 
 __all__ = [
     "Benchmark",

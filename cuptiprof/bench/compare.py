@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuptiprof.bench.counters import Demand
-from cuptiprof.bench.gpu import open_gpu
+from cuptiprof.bench.counted_calls import Demand
 from cuptiprof.bench.measure import Function, Options, make_call, measure
-from cuptiprof.bench.measurement import Float64, Measurement, Scalar
-from cuptiprof.bench.points import labels
-from cuptiprof.bench.stopping import Rule
-from cuptiprof.bench.strategies import Strategy
-from cuptiprof.bench.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
-from cuptiprof.devices import Device
+from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.results.measurement import Float64, Measurement, Scalar
+from cuptiprof.bench.results.points import labels
+from cuptiprof.bench.sampling import Strategy
+from cuptiprof.bench.stats.stopping import Rule
+from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
+from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
-from cuptiprof.report.units import format_time
+from cuptiprof.text.units import format_time
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import Any
 
 from cuptiprof import _core
 from cuptiprof.bench.gpu import DEFAULT_L2, FLUSH_FACTOR
-from cuptiprof.clocks import ClockReader, nvml_clocks
-from cuptiprof.devices import Device
+from cuptiprof.data.clock_state import ClockReader
+from cuptiprof.device.devices import Device
+from cuptiprof.device.gpu_clocks import nvml_clocks
 from cuptiprof.errors import BenchError
 
 # CUdevice_attribute

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from cuptiprof.clocks import ClockReader, NoClocks
-from cuptiprof.devices import CudaDevice, Device, ReplayDevice, SimulatedDevice, open_device
+from cuptiprof.data.clock_state import ClockReader, NoClocks
+from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
 
 FLUSH_FACTOR = 2
@@ -92,49 +90,12 @@ class HostGpu:
         return {}
 
 
-@contextlib.contextmanager
-def open_gpu(device: str | Device | None) -> Iterator[Gpu]:
-    """The GPU to measure on; see :func:`cuptiprof.devices.open_device`. "host": none.
-
-    Raises:
-        DeviceError: there is none.
-        BenchError: a recorded trace was given.
-    """
-    if device == "host":
-        yield HostGpu()
-        return
-    opened = device if isinstance(device, Device) else _open(device)
-    if isinstance(opened, ReplayDevice):
-        raise BenchError("a recorded trace has no function to measure", hint='use device="sim"')
-    if isinstance(opened, SimulatedDevice):
-        from cuptiprof.bench.sim_gpu import SimGpu
-
-        with opened.hold():
-            yield SimGpu(opened)
-        return
-    assert isinstance(opened, CudaDevice)
-    torch: Any = sys.modules.get("torch")
-    uses_torch = torch is not None and torch.cuda.is_available()
-    if uses_torch:
-        from cuptiprof.bench.torch_gpu import TorchGpu
-
-        yield TorchGpu(opened)
-    else:
-        from cuptiprof.bench.cuda_gpu import DriverGpu
-
-        yield DriverGpu(opened)
-
-
 def cannot_capture(why: str) -> BenchError:
     """What is said of a function that the driver refuses to capture."""
     return BenchError(
         f"the function cannot be captured into a CUDA graph: {why}",
         hint='a function that synchronises or captures itself needs strategy="kernel" or "event"',
     )
-
-
-def _open(spec: str | None) -> Device:
-    return open_device(spec, virtual_clock=True)
 
 
 def _no_gpu(what: str) -> BenchError:

@@ -7,21 +7,31 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cuptiprof.bench.clocks import ClockLog
-from cuptiprof.bench.counters import Demand, read_counters
+from cuptiprof.bench.attained import make_roofline
+from cuptiprof.bench.counted_calls import Demand, read_counters
 from cuptiprof.bench.environment import environment
-from cuptiprof.bench.gpu import Gpu, open_gpu
-from cuptiprof.bench.measurement import Interval, Measurement, Scalar
-from cuptiprof.bench.noise import describe_noise
-from cuptiprof.bench.points import labels
-from cuptiprof.bench.roofline import make_roofline
-from cuptiprof.bench.series import Series, Spoilt, gap_note, kernel_times, reported_by, spans_of, times_of, values_of
-from cuptiprof.bench.statistics import median_interval
-from cuptiprof.bench.stopping import Rule, Stop, TimeLimit, default_rule
-from cuptiprof.bench.strategies import Call, Strategy, make_strategy
-from cuptiprof.bench.strategies.kernel import PREFIX
-from cuptiprof.bench.warmup import Warmup, look_at, nothing_launched, warm_up
-from cuptiprof.devices import Device
+from cuptiprof.bench.gpu import Gpu
+from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.results.measurement import Interval, Measurement, Scalar
+from cuptiprof.bench.results.points import labels
+from cuptiprof.bench.sampling import MeasuredCall, Strategy, make_strategy
+from cuptiprof.bench.sampling.clock_log import ClockLog
+from cuptiprof.bench.sampling.kernel import PREFIX
+from cuptiprof.bench.sampling.series import (
+    Series,
+    Spoilt,
+    gap_note,
+    kernel_times,
+    reported_by,
+    spans_of,
+    times_of,
+    values_of,
+)
+from cuptiprof.bench.sampling.warmup import Warmup, look_at, nothing_launched, warm_up
+from cuptiprof.bench.stats.noise import describe_noise
+from cuptiprof.bench.stats.statistics import median_interval
+from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
+from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
 
 FIRST_BLOCK = 10
@@ -130,7 +140,7 @@ def bench(
         return measure(gpu, [call], options, shown)[0]
 
 
-def make_call(name: str, function: Function, setup: Function | None, index: int) -> Call:
+def make_call(name: str, function: Function, setup: Function | None, index: int) -> MeasuredCall:
     """Raises BenchError when `function` is none."""
     if not callable(function):
         raise BenchError(
@@ -139,7 +149,7 @@ def make_call(name: str, function: Function, setup: Function | None, index: int)
     if setup is not None and not callable(setup):
         raise BenchError(f"setup= is a function, not {type(setup).__name__}")
     shown = name or getattr(function, "__name__", "") or type(function).__name__
-    return Call(shown, function, setup, label=f"{PREFIX}{index}")
+    return MeasuredCall(shown, function, setup, label=f"{PREFIX}{index}")
 
 
 @dataclass
@@ -153,7 +163,9 @@ class _State:
     cost: dict[str, float] = field(default_factory=dict)
 
 
-def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[str, Scalar]) -> list[Measurement]:
+def measure(
+    gpu: Gpu, calls: Sequence[MeasuredCall], options: Options, params: Mapping[str, Scalar]
+) -> list[Measurement]:
     """Warm up each call, then take samples of all in turn until the rule is content with each.
 
     Raises:
@@ -210,7 +222,7 @@ def measure(gpu: Gpu, calls: Sequence[Call], options: Options, params: Mapping[s
     return out
 
 
-def _prepare(gpu: Gpu, call: Call, options: Options) -> _State:
+def _prepare(gpu: Gpu, call: MeasuredCall, options: Options) -> _State:
     began = time.monotonic()
     warmup = warm_up(gpu, call, options.warmup_seconds)
     notes = [*warmup.notes, *look_at(gpu, call, options.strategy)]

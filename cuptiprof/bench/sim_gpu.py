@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cuptiprof.bench.gpu import DEFAULT_L2, FLUSH_FACTOR, cannot_capture
-from cuptiprof.clocks import ClockReader
-from cuptiprof.devices import Device, SimulatedDevice
+from cuptiprof.data.clock_state import ClockReader
+from cuptiprof.device.devices import Device, SimulatedDevice
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.sim.device import Flag, Op
+from cuptiprof.sim.sim_device import Flag, Op
 
 
 class SimGpu:

@@ -7,7 +7,7 @@ from typing import Any
 
 from cuptiprof.bench.cuda_gpu import CudaGpu
 from cuptiprof.bench.gpu import cannot_capture
-from cuptiprof.devices import Device
+from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
 
 

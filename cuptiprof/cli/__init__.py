@@ -10,20 +10,29 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from cuptiprof.cli import bench, demo, doctor, export, metrics, report, run, verify
+from cuptiprof.cli import (
+    bench_command,
+    demo_command,
+    doctor_command,
+    export_command,
+    metrics_command,
+    report_command,
+    run_command,
+    verify_command,
+)
 from cuptiprof.cli.output import tolerate
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.version import __version__
 
 COMMANDS = {
-    "demo": demo,
-    "run": run,
-    "report": report,
-    "export": export,
-    "metrics": metrics,
-    "bench": bench,
-    "doctor": doctor,
-    "verify": verify,
+    "demo": demo_command,
+    "run": run_command,
+    "report": report_command,
+    "export": export_command,
+    "metrics": metrics_command,
+    "bench": bench_command,
+    "doctor": doctor_command,
+    "verify": verify_command,
 }
 
 
@@ -49,7 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="cuptiprof",
         description="The GPU profiler that lives inside your Python process.",
-        epilog="examples:\n  cuptiprof demo\n  cuptiprof run train.py --epochs 1\n  cuptiprof report run.cuptiprof --view regions",
+        epilog="examples:\n  cuptiprof demo\n  cuptiprof run train.py --epochs 1\n  cuptiprof report run_command.cuptiprof --view regions",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"cuptiprof {__version__}")

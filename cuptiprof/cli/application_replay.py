@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from cuptiprof import _core
-from cuptiprof.cli.application_merge import merge_application_runs
-from cuptiprof.cli.counters import counter_options
+from cuptiprof.cli.metric_arguments import counter_options
+from cuptiprof.counters.application_merge import merge_application_runs
 from cuptiprof.counters.plan import resolve_request
 from cuptiprof.counters.request import CounterRequest
-from cuptiprof.devices import open_device
+from cuptiprof.data.result import Result
+from cuptiprof.device.devices import open_device
+from cuptiprof.device.planning import plan_cache_dir
 from cuptiprof.errors import CuptiprofError, MetricError
-from cuptiprof.planning import plan_cache_dir
-from cuptiprof.result import Result
-from cuptiprof.runs import open_run
+from cuptiprof.io.runs import open_run
 
 # Options of `run` that the runs of the script need too: attribute -> flag. Filters select the same launches every time.
 _VALUES = {

@@ -7,11 +7,11 @@ import time
 from types import TracebackType
 from typing import Any
 
-from cuptiprof.bench.row import Row
-from cuptiprof.bench.sweep import Task
+from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.sweep.running import Task
 from cuptiprof.cli.output import has_rich
-from cuptiprof.report.names import printable
-from cuptiprof.report.units import format_time
+from cuptiprof.text.names import printable
+from cuptiprof.text.units import format_time
 
 
 class Progress:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from cuptiprof.data.result import Progress
 from cuptiprof.errors import ResultError
 from cuptiprof.report import VIEWS, Report
 from cuptiprof.report.render import FORMATS, render
-from cuptiprof.report.units import UNITS
-from cuptiprof.result import Progress
+from cuptiprof.text.units import UNITS
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:

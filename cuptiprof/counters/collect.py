@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.counters.plan import CounterPlan
+from cuptiprof.data.tables import Array, Strings, Table
 from cuptiprof.metrics import Metric
-from cuptiprof.tables import Array, Strings, Table
 
 LAUNCH, KERNEL, REGION, SAMPLE = 1, 2, 3, 4
 """``metric_ranges.kind``."""

@@ -12,10 +12,10 @@ from cuptiprof.counters.collect import make_tables
 from cuptiprof.counters.plan import CounterPlan, make_plan
 from cuptiprof.counters.request import CounterRequest
 from cuptiprof.counters.sampled import join
-from cuptiprof.devices import Device
+from cuptiprof.data.tables import Table
+from cuptiprof.device.devices import Device
 from cuptiprof.errors import MetricError
-from cuptiprof.filters import KernelFilter
-from cuptiprof.tables import Table
+from cuptiprof.filter.kernel_filter import KernelFilter
 
 EVENTS: dict[str, str] = dict(_core.COUNTER_EVENTS)
 """Reason -> what it counts, of ``metadata["counters"]["events"]``."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from cuptiprof import _core
 from cuptiprof.counters.controls import Controls, make_controls
 from cuptiprof.counters.request import CounterRequest
+from cuptiprof.device.planning import plan_cache_dir
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import Metric, resolve_events, resolve_section, resolve_set, select
-from cuptiprof.planning import plan_cache_dir
 
 if TYPE_CHECKING:
-    from cuptiprof.filters import KernelFilter
+    from cuptiprof.filter.kernel_filter import KernelFilter
 
 # Chips whose sampling can only be triggered by the system clock (CUPTI 13.0, cupti_pmsampling.h).
 _CYCLE_TRIGGER = ("TU1", "GA100", "GV1")

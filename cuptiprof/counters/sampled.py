@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.counters.collect import KERNEL, REGION, statistics
+from cuptiprof.data.tables import Array, Table
 from cuptiprof.metrics import Metric
-from cuptiprof.tables import Array, Table
 
 Float64 = npt.NDArray[np.float64]
 MIN_SAMPLES = 2

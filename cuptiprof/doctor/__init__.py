@@ -4,7 +4,7 @@ Whatever calls into a driver or a libcupti runs in a child process (``probe.py``
 finding, not the end of the doctor.
 """
 
+from cuptiprof.doctor.diagnosis import Diagnosis, Feature, Finding
 from cuptiprof.doctor.examine import diagnose
-from cuptiprof.doctor.report import Feature, Finding, Report
 
-__all__ = ["Feature", "Finding", "Report", "diagnose"]
+__all__ = ["Diagnosis", "Feature", "Finding", "diagnose"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 TIMEOUT_S = 60.0
-_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from cuptiprof.doctor.probe import main; main({})"
+_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from cuptiprof.doctor.trial import main; main({})"
 
 
 @dataclass

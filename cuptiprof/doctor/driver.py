@@ -108,7 +108,7 @@ class Driver:
         return value.value
 
 
-class Work:
+class TrialWork:
     """A context on GPU 0 with one copy, one set and one kernel to run in it."""
 
     BYTES = 1 << 16

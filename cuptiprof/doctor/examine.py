@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from cuptiprof import _core
+from cuptiprof.device.locate import SONAMES
 from cuptiprof.doctor import surroundings
 from cuptiprof.doctor.child import TIMEOUT_S, Outcome, run_probe
-from cuptiprof.doctor.report import Feature, Report
+from cuptiprof.doctor.diagnosis import Diagnosis, Feature
 from cuptiprof.errors import DeviceError
-from cuptiprof.locate import SONAMES
 
 _SIM_HINT = 'without a GPU use device="sim" (`cuptiprof doctor --device sim`)'
 _NO_DRIVER_HINT = "install the NVIDIA driver, or start the container with --gpus all; " + _SIM_HINT
@@ -34,7 +34,7 @@ _STEPS = {
 }
 
 
-def diagnose(device: str = "cuda", *, timeout_s: float = TIMEOUT_S) -> Report:
+def diagnose(device: str = "cuda", *, timeout_s: float = TIMEOUT_S) -> Diagnosis:
     """Examine this machine.
 
     Args:
@@ -48,7 +48,7 @@ def diagnose(device: str = "cuda", *, timeout_s: float = TIMEOUT_S) -> Report:
         raise DeviceError(f"unknown device {device!r}", hint='one of: "cuda", "sim"')
     loaded = next(filter(None, map(_core.loaded_library, SONAMES)), "") if device == "cuda" else ""
     outcome = run_probe(device, loaded, timeout_s)
-    report = Report(device)
+    report = Diagnosis(device)
     if device == "cuda":
         _driver(report, outcome)
     _libcupti(report, outcome)
@@ -76,7 +76,7 @@ def _cuda(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}" if version else ""
 
 
-def _driver(report: Report, outcome: Outcome) -> None:
+def _driver(report: Diagnosis, outcome: Outcome) -> None:
     data, init = outcome.get("driver"), outcome.get("init")
     module = surroundings.kernel_module_version()
     report.driver = {
@@ -104,7 +104,7 @@ def _driver(report: Report, outcome: Outcome) -> None:
         )
 
 
-def _libcupti(report: Report, outcome: Outcome) -> None:
+def _libcupti(report: Diagnosis, outcome: Outcome) -> None:
     located, library = outcome.get("locate"), outcome.get("library")
     path = library.get("path") or located.get("path", "")
     error = located.get("error") or library.get("error", "")
@@ -135,7 +135,7 @@ def _libcupti(report: Report, outcome: Outcome) -> None:
         )
 
 
-def _death(report: Report, outcome: Outcome) -> None:
+def _death(report: Diagnosis, outcome: Outcome) -> None:
     if not outcome.died_in:
         return
     library = report.libcupti["path"] or "libcupti"
@@ -146,7 +146,7 @@ def _death(report: Report, outcome: Outcome) -> None:
     report.add(level, f"the probe {outcome.death} while {_STEPS[outcome.died_in]}", hint)
 
 
-def _privileges(report: Report) -> None:
+def _privileges(report: Diagnosis) -> None:
     if report.simulated:
         return
     report.privileges = {
@@ -157,7 +157,7 @@ def _privileges(report: Report) -> None:
         report.add("warning", "the driver keeps hardware counters for administrators", _PRIVILEGES_HINT)
 
 
-def _trial(report: Report, outcome: Outcome) -> None:
+def _trial(report: Diagnosis, outcome: Outcome) -> None:
     for step in ("subscribe", "trial"):
         data = outcome.get(step)
         if data.get("error"):
@@ -177,7 +177,7 @@ def _counts(trial: dict[str, Any]) -> str:
     return ", ".join(f"{trial[t]} {t}" for t in ("kernels", "memcpys", "memsets"))
 
 
-def _features(report: Report, outcome: Outcome) -> None:
+def _features(report: Diagnosis, outcome: Outcome) -> None:
     problem = next((f for f in report.findings if f.level == "problem"), None)
     tracing = "tracing of kernels, copies and API calls"
     if report.can_trace or problem is None:

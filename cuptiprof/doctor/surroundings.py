@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cuptiprof.doctor.report import Finding
+from cuptiprof.doctor.diagnosis import Finding
 
 CAP_SYS_ADMIN = 21
 _INJECTION = {

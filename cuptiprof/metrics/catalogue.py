@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from cuptiprof.errors import MetricError
-from cuptiprof.metrics import tables
+from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.lookup import find_metric, from_entry, unknown
 from cuptiprof.metrics.metric import Describe, Exists, Metric, Selection
+from cuptiprof.metrics.name_tables import Entry
 from cuptiprof.metrics.sections import select_section
-from cuptiprof.metrics.tables import Entry
 from cuptiprof.metrics.target import Target, make_target
 
 MAX_NAMES = 4096
@@ -66,13 +66,13 @@ def select(
 
 def _expand(name: str, target: Target, dropped: dict[str, str]) -> list[Metric]:
     if name == "all":
-        return _available(tables.metrics().values(), target, dropped)
-    if name not in tables.presets():
+        return _available(name_tables.metrics().values(), target, dropped)
+    if name not in name_tables.presets():
         return [find_metric(name, target)]
     out: list[Metric] = []
-    for member in tables.presets()[name][1]:
+    for member in name_tables.presets()[name][1]:
         if member.startswith("section:"):
-            selection = select_section(tables.sections()[member.removeprefix("section:")], target)
+            selection = select_section(name_tables.sections()[member.removeprefix("section:")], target)
             out += selection.metrics
             dropped.update(selection.dropped)
         else:
@@ -110,13 +110,13 @@ def resolve_events(
     found: dict[str, Metric] = {}
     for name in split_names(names):
         if name == "all":
-            found.update((m.name, m) for m in _available(tables.events().values(), target, {}))
-        elif name in tables.events():
-            found.setdefault(name, from_entry(tables.events()[name], target))
-        elif name in tables.metrics():
+            found.update((m.name, m) for m in _available(name_tables.events().values(), target, {}))
+        elif name in name_tables.events():
+            found.setdefault(name, from_entry(name_tables.events()[name], target))
+        elif name in name_tables.metrics():
             raise MetricError(f"{name} is a metric, not an event", hint=f"metrics=[{name!r}], or -m {name}")
         else:
-            raise unknown(name, "event", [*tables.events(), "all"])
+            raise unknown(name, "event", [*name_tables.events(), "all"])
     return list(found.values())
 
 

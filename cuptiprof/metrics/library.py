@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cuptiprof import _core
+from cuptiprof.device.planning import plan_cache_dir, planning_library
 from cuptiprof.metrics.target import check_chip
-from cuptiprof.planning import plan_cache_dir, planning_library
 
 
 def open_planner(
@@ -15,7 +15,7 @@ def open_planner(
     """A planner for ``chip``; for PM sampling instead of ranges if ``sampling``.
 
     Args:
-        library: from :func:`cuptiprof.planning.planning_library`; None: the one that a session would use.
+        library: from :func:`cuptiprof.device.planning.planning_library`; None: the one that a session would use.
 
     Raises:
         DeviceError: no libcupti, or one that cannot plan.

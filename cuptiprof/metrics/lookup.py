@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from cuptiprof import _core
 from cuptiprof.errors import MetricError
-from cuptiprof.metrics import tables
+from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.expression import parse
 from cuptiprof.metrics.metric import Exists, Metric
+from cuptiprof.metrics.name_tables import Entry
 from cuptiprof.metrics.perfworks import (
     COUNTER_ROLLUPS,
     RATIO_ROLLUPS,
@@ -18,16 +19,15 @@ from cuptiprof.metrics.perfworks import (
     plain_unit,
     split_name,
 )
-from cuptiprof.metrics.tables import Entry
 from cuptiprof.metrics.target import Target
 
 # Names of Nsight Compute that no counter stands behind: start of the name -> what it is instead.
 _NO_COUNTERS = (
     ("launch__", "an attribute of the launch: it is in result.kernels and result.launch_configs"),
     ("device__attribute_", "an attribute of the device: it is in result.devices"),
-    ("sm__maximum_warps_per_active_cycle_pct", "theoretical occupancy: cuptiprof.occupancy computes it from the launch"),
-    ("smsp__maximum_warps_avg_per_active_cycle", "theoretical occupancy: cuptiprof.occupancy computes it from the launch"),
-    ("derived__pct_occupancy_per_", "theoretical occupancy: cuptiprof.occupancy computes it from the launch"),
+    ("sm__maximum_warps_per_active_cycle_pct", "theoretical occupancy: cuptiprof.data.occupancy computes it from the launch"),
+    ("smsp__maximum_warps_avg_per_active_cycle", "theoretical occupancy: cuptiprof.data.occupancy computes it from the launch"),
+    ("derived__pct_occupancy_per_", "theoretical occupancy: cuptiprof.data.occupancy computes it from the launch"),
     ("sass__", "a count per instruction of the code (CUPTI's SASS metric API), not a hardware counter"),
     ("derived__local_spilling_", "made of counts per instruction of the code (CUPTI's SASS metric API)"),
     ("derived__shared_spilling_", "made of counts per instruction of the code (CUPTI's SASS metric API)"),
@@ -52,7 +52,7 @@ def find_metric(name: str, target: Target) -> Metric:
     Raises:
         MetricError: unknown, has no counterpart today, the chip lacks it, or a base name without roll-up.
     """
-    entry = tables.metrics().get(name) or tables.derived().get(name)
+    entry = name_tables.metrics().get(name) or name_tables.derived().get(name)
     if entry is not None:
         return from_entry(entry, target)
     reason = no_counter(name)
@@ -65,13 +65,13 @@ def find_metric(name: str, target: Target) -> Metric:
     parts = split_name(name)
     if parts is not None:
         return _from_perfworks(name, parts, target)
-    if name in tables.events():
-        return from_entry(tables.events()[name], target)
+    if name in name_tables.events():
+        return from_entry(name_tables.events()[name], target)
     base, dot, rollup = name.partition(".")
     parts = split_name(base)
     if dot and parts is not None:
         raise MetricError(f"{rollup[:100]!r} is no roll-up", hint=_rollup_hint(base, parts, target))
-    raise unknown(name, "metric", [*tables.metrics(), *tables.presets(), "all"])
+    raise unknown(name, "metric", [*name_tables.metrics(), *name_tables.presets(), "all"])
 
 
 def from_entry(entry: Entry, target: Target) -> Metric:
@@ -92,9 +92,9 @@ def from_entry(entry: Entry, target: Target) -> Metric:
         return Metric(
             entry.name, entry.description, entry.unit, expression, entry.status, entry.kind, entry.category, notes
         )
-    if target.exists is not None and target.chip in tables.chips() and entry.available_on(target.chip):
+    if target.exists is not None and target.chip in name_tables.chips() and entry.available_on(target.chip):
         raise _refused(entry, target, target.exists)
-    raise lacks(entry.name, target, tables.names_of(entry.chips, tables.chips()))
+    raise lacks(entry.name, target, name_tables.names_of(entry.chips, name_tables.chips()))
 
 
 def _refused(entry: Entry, target: Target, exists: Exists) -> MetricError:
@@ -150,18 +150,18 @@ def _renamed(name: str, target: Target) -> list[str]:
     """What this chip calls a counter that others call ``name``."""
     return [
         name.replace(o.replace, o.replacement)
-        for o in tables.overrides()
+        for o in name_tables.overrides()
         if target.chip in o.chips and o.applies("", name) and not o.names
     ]
 
 
 def _known_inputs(target: Target) -> list[str]:
     names: dict[str, None] = {}
-    for entry in (*tables.metrics().values(), *tables.derived().values()):
+    for entry in (*name_tables.metrics().values(), *name_tables.derived().values()):
         if entry.available_on(target.chip):
             for expression, _ in target.expressions(entry)[:1]:
                 names.update(dict.fromkeys(parse(expression).inputs))
-    for section in tables.sections().values():
+    for section in name_tables.sections().values():
         names.update(
             (row.metric, None) for row in section.rows if split_name(row.metric) and not no_counter(row.metric)
         )

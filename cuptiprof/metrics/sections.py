@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Iterable
 
 from cuptiprof.errors import FilterError, MetricError
-from cuptiprof.filters import KernelFilter
-from cuptiprof.metrics import tables
+from cuptiprof.filter.kernel_filter import KernelFilter
+from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.lookup import find_metric, no_counter, unknown
 from cuptiprof.metrics.metric import Describe, Exists, Metric, Selection
+from cuptiprof.metrics.name_tables import Section, SectionRow, is_among
 from cuptiprof.metrics.perfworks import is_sampling_name, split_name
-from cuptiprof.metrics.tables import Section, SectionRow, is_among
 from cuptiprof.metrics.target import Target, make_target
 
 # Sections of Nsight Compute that show no counter at all.
@@ -23,12 +23,12 @@ _SAMPLED = "counted by PM sampling: strategy='sample'"
 
 def section_names() -> list[str]:
     """Identifiers of all sections, in the order of ncu's pages."""
-    return list(tables.sections())
+    return list(name_tables.sections())
 
 
 def set_names() -> list[str]:
     """Names of all sets: basic, detailed, full, roofline, nvlink, pmsampling."""
-    found = {name for section in tables.sections().values() for name in section.sets}
+    found = {name for section in name_tables.sections().values() for name in section.sets}
     return sorted(found, key=lambda name: _SETS.index(name) if name in _SETS else len(_SETS))
 
 
@@ -48,7 +48,7 @@ def resolve_set(
     if set not in set_names():
         raise unknown(set, "set", set_names())
     target = make_target(chip, exists, describe)
-    selection = _join(select_section(s, target, sampling) for s in tables.sections().values() if set in s.sets)
+    selection = _join(select_section(s, target, sampling) for s in name_tables.sections().values() if set in s.sets)
     if sampling or set == "pmsampling":
         return selection
     # ncu samples these beside the passes of the other sections; as ranges they would only cost passes.
@@ -73,7 +73,7 @@ def resolve_section(
 
 
 def _matching(section: str) -> list[Section]:
-    known = tables.sections()
+    known = name_tables.sections()
     if section.startswith("regex:"):
         try:
             pattern = KernelFilter(f"regex:^({section[6:]})$")
@@ -115,7 +115,7 @@ def select_section(section: Section, target: Target, sampling: bool = False) -> 
 
 def _is_new(target: Target) -> bool:
     """A chip that the catalogue has no lists for: the planner alone decides."""
-    return target.chip not in tables.chips()
+    return target.chip not in name_tables.chips()
 
 
 def _why_not(name: str, row: SectionRow, target: Target) -> str:
@@ -124,7 +124,7 @@ def _why_not(name: str, row: SectionRow, target: Target) -> str:
     reason = no_counter(name)
     if reason:
         return reason
-    if name in tables.derived():
+    if name in name_tables.derived():
         return ""
     parts = split_name(name)
     if parts is None:
@@ -155,7 +155,7 @@ def section_page(section: str, chip: str) -> list[tuple[str, str, str]]:
         MetricError: unknown section or chip.
     """
     target = make_target(chip)
-    found = tables.sections().get(section)
+    found = name_tables.sections().get(section)
     if found is None:
-        raise unknown(section, "section", tables.sections())
+        raise unknown(section, "section", name_tables.sections())
     return [(row.where, row.label, row.metric) for row in found.rows if is_among(target.like, row.chips)]

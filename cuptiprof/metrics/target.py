@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from cuptiprof import _core
 from cuptiprof.errors import MetricError
-from cuptiprof.metrics import tables
+from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.metric import Describe, Exists
-from cuptiprof.metrics.tables import Entry
+from cuptiprof.metrics.name_tables import Entry
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Target:
     @property
     def like(self) -> str:
         """The chip whose ncu section lists hold for this one; the chip itself if the catalogue does not know it."""
-        known = tables.chips().get(self.chip)
+        known = name_tables.chips().get(self.chip)
         return known.like if known else self.chip
 
     def can_count(self, names: Iterable[str]) -> bool:
@@ -46,7 +46,7 @@ class Target:
         if self.exists is None:
             return [listed]
         found = dict([listed, (entry.expression, ())])
-        for override in tables.overrides():
+        for override in name_tables.overrides():
             if override.applies(entry.name, entry.expression):
                 found.setdefault(entry.expression.replace(override.replace, override.replacement), (override.reason,))
         return list(found.items())
@@ -54,7 +54,7 @@ class Target:
 
 def _replaced(entry: Entry, on: Callable[[frozenset[str]], bool]) -> tuple[str, tuple[str, ...]]:
     expression, reasons = entry.expression, []
-    for override in tables.overrides():
+    for override in name_tables.overrides():
         if on(override.chips) and override.applies(entry.name, expression):
             expression = expression.replace(override.replace, override.replacement)
             reasons.append(override.reason)
@@ -87,11 +87,13 @@ def check_chip(chip: str, more: Iterable[str] = ()) -> str:
     Raises:
         MetricError: it has not; the hint gives the nearest names, and those of boards such as "H100".
     """
-    known = [*tables.chips(), *(c for c in more if c not in tables.chips())]
+    known = [*name_tables.chips(), *(c for c in more if c not in name_tables.chips())]
     if chip in known:
         return chip
     word = chip.strip().upper()
-    boards = [c.name for c in tables.chips().values() if word and word in c.products.upper().replace(",", " ").split()]
+    boards = [
+        c.name for c in name_tables.chips().values() if word and word in c.products.upper().replace(",", " ").split()
+    ]
     near = [c for c in known if c.upper() == word] or boards or _core.nearest_names(word[:100], known, 3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise MetricError(f"unknown chip {chip[:100]!r}", hint=f"{hint}Chip names are exact; known: {', '.join(known)}")

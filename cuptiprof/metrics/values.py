@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from cuptiprof.metrics.metric import Metric
-from cuptiprof.report.units import format_byte_rate, format_flop_rate, format_percent
+from cuptiprof.text.units import format_byte_rate, format_flop_rate, format_percent
 
 MISSING = "-"
 

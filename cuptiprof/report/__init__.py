@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cuptiprof.analysis.kernel_counters import RecordedPlan
+from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
-from cuptiprof.report import (
+from cuptiprof.report.model import Column, Report, View
+from cuptiprof.report.views import (
     api_trace,
     gpu_trace,
     memory_path,
     metrics_table,
     nvprof_metrics,
     priorities,
-    regions,
+    region_table,
     samples,
-    sections,
+    section_pages,
     summary,
 )
-from cuptiprof.report.counters import CounterPlan
-from cuptiprof.report.model import Column, Report, View
-from cuptiprof.report.units import check_time_unit
-from cuptiprof.result import Result
+from cuptiprof.text.units import check_time_unit
 
 __all__ = ["VIEWS", "Column", "Report", "View", "make_report"]
 
@@ -32,12 +32,12 @@ VIEWS: dict[str, Callable[..., View]] = {
     "summary": summary.view,
     "gpu-trace": gpu_trace.view,
     "api-trace": api_trace.view,
-    "regions": regions.view,
+    "regions": region_table.view,
     "metrics": nvprof_metrics.metrics_view,
     "events": nvprof_metrics.events_view,
     "metrics-wide": metrics_table.wide,
     "metrics-long": metrics_table.long,
-    "sections": sections.view,
+    "sections": section_pages.view,
     "memory-path": memory_path.view,
     "priorities": priorities.view,
     "samples": samples.view,
@@ -112,7 +112,7 @@ def _header(result: Result) -> tuple[str, ...]:
         lines.append(f"{untimed:,} kernels, copies and sets have no times and are left out of every sum of time")
     if m.get("note"):
         lines.append(str(m["note"]))
-    plan = CounterPlan.of(m)
+    plan = RecordedPlan.of(m)
     if plan is not None:
         lines += plan.lines(run_is_simulated=result.simulated)
     return tuple(lines)

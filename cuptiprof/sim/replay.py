@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cuptiprof import _core
+from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
-from cuptiprof.region import region
-from cuptiprof.result import Result
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.io.kineto import import_trace
+from cuptiprof.regions.region import region
 from cuptiprof.sim.replay_ops import Builder, Ops
-from cuptiprof.trace_import import import_trace
+from cuptiprof.sim.sim_device import SimDevice
 
 _PR_SET_NAME = 15
 _MAX_DEVICES = 1024  # a file may name any number
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     """What one thread does at one time: play ops, or enter or leave a region."""
 
     at: int  # ns
@@ -90,7 +90,7 @@ class TracePlayer:
     @property
     def chip(self) -> str:
         """The simulated chip nearest to the recorded one."""
-        from cuptiprof.devices import CHIPS
+        from cuptiprof.sim.roofline import CHIPS
 
         names = " ".join(self.result.devices["name"]) if len(self.result.devices) else ""
         return next((c for c in CHIPS if re.search(rf"\b{c}\b", names)), "H100")
@@ -120,7 +120,7 @@ class TracePlayer:
         builder = Builder(self.result, device)
         ops = builder.build()
         self.not_replayed = builder.not_replayed
-        jobs: dict[int, list[list[Step]]] = {}
+        jobs: dict[int, list[list[ReplayStep]]] = {}
         order: list[int] = []
         for step in self._steps(ops):
             if not order or order[-1] != step.thread:
@@ -179,7 +179,7 @@ class TracePlayer:
         engine = np.array([s.startswith("autograd::") for s in markers.strings], bool)
         return set(markers.codes("thread")[engine[markers.codes("name")]].tolist()) if len(markers) else set()
 
-    def _steps(self, ops: Ops) -> Iterator[Step]:
+    def _steps(self, ops: Ops) -> Iterator[ReplayStep]:
         """Everything in order of time; consecutive ops of a thread are one step unless the pace is to be kept."""
         regions = self.result.regions
         start, end = regions.codes("start").astype(np.int64), regions.codes("end").astype(np.int64)
@@ -203,14 +203,14 @@ class TracePlayer:
             when, who = int(at[event]), int(thread[event])
             if is_op[i]:
                 first = event - 2 * count
-                yield Step(when, who, ops=ops[first : first + stop - i])
+                yield ReplayStep(when, who, ops=ops[first : first + stop - i])
             elif event < count:
-                yield Step(when, who, enter=str(names[event]), instance=event)
+                yield ReplayStep(when, who, enter=str(names[event]), instance=event)
             else:
-                yield Step(when, who, instance=event - count)
+                yield ReplayStep(when, who, instance=event - count)
 
 
-def _play_step(device: SimDevice, step: Step, opened: dict[int, Any]) -> None:
+def _play_step(device: SimDevice, step: ReplayStep, opened: dict[int, Any]) -> None:
     device.advance(step.at)
     if step.ops is not None:
         device.run(step.ops)

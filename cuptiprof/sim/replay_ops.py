@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.result import Result
-from cuptiprof.sim.device import DRIVER, OP_DTYPE, RUNTIME, Flag, Op, SimDevice
+from cuptiprof.data.result import Result
+from cuptiprof.sim.sim_device import DRIVER, OP_DTYPE, RUNTIME, Flag, Op, SimDevice
 
 _WORK = {"kernels": Op.KERNEL, "memcpys": Op.MEMCPY, "memsets": Op.MEMSET}
 _NO_STREAM = 0xFFFFFFFF

@@ -30,7 +30,7 @@ LINK_EFFICIENCY = 0.8
 
 
 @dataclass(frozen=True)
-class Roofline:
+class ChipRoofline:
     """Peak rates of a chip, dense: operations/s by way of computing, bytes/s of DRAM and host link (one direction).
 
     Attributes:
@@ -83,13 +83,13 @@ class Roofline:
 #   L4: "L4 Tensor Core GPU" data sheet; float64 = 1/64 of float32 (Ada architecture white paper).
 #   H100, H200: data sheets, SXM.                               B200: HGX B200 data sheet, divided by its 8 GPUs.
 # Links: PCIe 3.0, 4.0 and 5.0 x16, one direction.
-CHIPS: dict[str, Roofline] = {
-    "V100": Roofline(70, 80, 7.8e12, 0, 15.7e12, 0, 125e12, False, 0, 0.9e12, 15.75e9),
-    "A100": Roofline(80, 108, 9.7e12, 19.5e12, 19.5e12, 156e12, 312e12, True, 624e12, 2.039e12, 31.5e9),
-    "L4": Roofline(89, 58, 0.47e12, 0, 30.3e12, 60e12, 121e12, True, 242e12, 0.3e12, 31.5e9),
-    "H100": Roofline(90, 132, 34e12, 67e12, 67e12, 494.7e12, 989.4e12, True, 1979e12, 3.35e12, 63e9),
-    "H200": Roofline(90, 132, 34e12, 67e12, 67e12, 494.7e12, 989.4e12, True, 1979e12, 4.8e12, 63e9),
-    "B200": Roofline(100, 148, 37e12, 37e12, 75e12, 1100e12, 2250e12, True, 4500e12, 7.7e12, 63e9),
+CHIPS: dict[str, ChipRoofline] = {
+    "V100": ChipRoofline(70, 80, 7.8e12, 0, 15.7e12, 0, 125e12, False, 0, 0.9e12, 15.75e9),
+    "A100": ChipRoofline(80, 108, 9.7e12, 19.5e12, 19.5e12, 156e12, 312e12, True, 624e12, 2.039e12, 31.5e9),
+    "L4": ChipRoofline(89, 58, 0.47e12, 0, 30.3e12, 60e12, 121e12, True, 242e12, 0.3e12, 31.5e9),
+    "H100": ChipRoofline(90, 132, 34e12, 67e12, 67e12, 494.7e12, 989.4e12, True, 1979e12, 3.35e12, 63e9),
+    "H200": ChipRoofline(90, 132, 34e12, 67e12, 67e12, 494.7e12, 989.4e12, True, 1979e12, 4.8e12, 63e9),
+    "B200": ChipRoofline(100, 148, 37e12, 37e12, 75e12, 1100e12, 2250e12, True, 4500e12, 7.7e12, 63e9),
 }
 
 
@@ -99,7 +99,7 @@ def fill(blocks: int, sms: int) -> float:
 
 
 def kernel_ns(
-    chip: Roofline,
+    chip: ChipRoofline,
     *,
     operations: float = 0.0,
     peak: float | None = None,
@@ -125,7 +125,7 @@ def kernel_ns(
     return KERNEL_LATENCY_NS + round(1e9 * max(operations / rate, memory))
 
 
-def copy_ns(chip: Roofline, moved: float, *, on_device: bool = False) -> int:
+def copy_ns(chip: ChipRoofline, moved: float, *, on_device: bool = False) -> int:
     """Modelled duration of a copy of `moved` bytes, ns: over the host link, or within DRAM (read and written)."""
     if on_device:
         return kernel_ns(chip, moved=2 * moved)

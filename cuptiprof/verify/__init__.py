@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from cuptiprof.verify.checking import FAILED, RIGHT, SKIPPED, WRONG, Check, all_probes, choose, run_probes
+from cuptiprof.verify.kernel_launch import Facts, KernelLaunch
 from cuptiprof.verify.machine import CudaMachine, Machine
-from cuptiprof.verify.probe import Counted, Expected, Facts, Launch, Measured, Probe, Traced
-from cuptiprof.verify.run import FAILED, RIGHT, SKIPPED, WRONG, Check, all_probes, choose, run_probes
+from cuptiprof.verify.probe import Counted, Expected, Measured, Probe, Traced
 from cuptiprof.verify.table import list_report, make_report
 
 __all__ = [
@@ -17,7 +18,7 @@ __all__ = [
     "CudaMachine",
     "Expected",
     "Facts",
-    "Launch",
+    "KernelLaunch",
     "Machine",
     "Measured",
     "Probe",

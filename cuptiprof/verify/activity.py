@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cuptiprof.verify.kernel_launch import Buffer, KernelLaunch, Values
 from cuptiprof.verify.machine import DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Machine
-from cuptiprof.verify.probe import Buffer, Expected, Launch, NotHereError, Probe, Traced, Values
+from cuptiprof.verify.probe import Expected, NotHereError, Probe, Traced
 
 if TYPE_CHECKING:
-    from cuptiprof.result import Result
+    from cuptiprof.data.result import Result
 
 _START_NS = 10_000  # a kernel's record covers its launch on the GPU too, some microseconds
 _PEER = 10  # CUPTI_ACTIVITY_MEMCPY_KIND_PTOP
 _SIZES = (4, 4096, 1 << 20, 64 << 20)
 
 
-def _spin(ns: int) -> Launch:
-    return Launch("probe_spin", 1, 32, (ns,), lasts=ns)
+def _spin(ns: int) -> KernelLaunch:
+    return KernelLaunch("probe_spin", 1, 32, (ns,), lasts=ns)
 
 
 def _duration(machine: Machine) -> Traced:
@@ -126,7 +127,7 @@ def _streams(machine: Machine) -> Traced:
 
 def _graph(machine: Machine) -> Traced:
     nodes, runs = 20, 50
-    launch = Launch("probe_count", 1, 32, (Buffer(4),))
+    launch = KernelLaunch("probe_count", 1, 32, (Buffer(4),))
 
     def work(m: Machine) -> None:
         m.prepare(launch)

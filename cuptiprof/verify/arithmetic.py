@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cuptiprof import _core
+from cuptiprof.verify.kernel_launch import WARP, Buffer, KernelLaunch
 from cuptiprof.verify.machine import Machine
-from cuptiprof.verify.probe import WARP, Buffer, Counted, Expected, Launch, Probe
+from cuptiprof.verify.probe import Counted, Expected, Probe
 
 _SHAPE = _core.PROBE_SHAPE
 _BLOCK = 256
@@ -21,7 +22,7 @@ def _chain(operation: str, dtype: str) -> Probe:
     def plan(machine: Machine) -> Counted:
         iterations = 8 if dtype == "f64" else 32
         grid = machine.facts.sms * 4
-        launch = Launch(
+        launch = KernelLaunch(
             f"probe_{operation}_{dtype}",
             grid,
             _BLOCK,
@@ -52,7 +53,7 @@ def _chain(operation: str, dtype: str) -> Probe:
                 Expected(f"flop_count_{precision}", flops * done, f"{flops} an instruction"),
                 Expected(f"inst_fp_{dtype[1:]}", done, "there is no other such instruction"),
             ]
-        return Counted((Launch(**{**vars(launch), "counts": counts}),), tuple(expected))
+        return Counted((KernelLaunch(**{**vars(launch), "counts": counts}),), tuple(expected))
 
     return Probe(f"{operation}-{dtype}", "arithmetic", f"chains of {operation.upper()} in {dtype}", plan)
 
@@ -60,7 +61,7 @@ def _chain(operation: str, dtype: str) -> Probe:
 def _mma(machine: Machine) -> Counted:
     iterations, block = 32, 128
     grid = machine.facts.sms * 2
-    launch = Launch(
+    launch = KernelLaunch(
         "probe_mma_f16",
         grid,
         block,
@@ -70,7 +71,7 @@ def _mma(machine: Machine) -> Counted:
     counts = {"sm__inst_executed_pipe_tensor": float(done), "sm__inst_executed_pipe_tensor_op_hmma": float(done)}
     why = f"{launch.warps} warps x {iterations} turns x {_SHAPE['mma_per_iteration']} instructions"
     return Counted(
-        (Launch(**{**vars(launch), "counts": counts}),),
+        (KernelLaunch(**{**vars(launch), "counts": counts}),),
         (
             Expected("sm__inst_executed_pipe_tensor.sum", done, why),
             Expected("sm__inst_executed_pipe_tensor_op_hmma.sum", done, why),
@@ -85,10 +86,10 @@ def _instructions(machine: Machine) -> Counted:
     frame = 24  # of the simulated kernels; any number would do, for only the difference counts
     launches = []
     for name, size in sizes.items():
-        launch = Launch(f"probe_straight_{name}", grid, _BLOCK, (memory, _ONE["f32"]), active=0.9)
+        launch = KernelLaunch(f"probe_straight_{name}", grid, _BLOCK, (memory, _ONE["f32"]), active=0.9)
         executed = float(launch.warps * (size + frame))
         counts = {"sm__inst_executed": executed, "smsp__inst_executed": executed, "smsp__inst_issued": executed}
-        launches.append(Launch(**{**vars(launch), "counts": counts}))
+        launches.append(KernelLaunch(**{**vars(launch), "counts": counts}))
     more = (sizes["long"] - sizes["short"]) * launches[0].warps
     warps = launches[0].warps
     return Counted(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cuptiprof import _core
+from cuptiprof.verify.kernel_launch import SECTOR, WARP, Buffer, KernelLaunch
 from cuptiprof.verify.machine import Machine
-from cuptiprof.verify.probe import SECTOR, WARP, Buffer, Counted, Expected, Launch, Probe
+from cuptiprof.verify.probe import Counted, Expected, Probe
 
 _SHAPE = _core.PROBE_SHAPE
 _BLOCK = 256
@@ -52,7 +53,9 @@ def _branch(ways: int) -> Probe:
             expected.append(
                 Expected("branch_efficiency", 100.0, "all lanes of a warp take every branch together", 1e-4)
             )
-        launch = Launch("probe_branch", grid, _BLOCK, (Buffer(threads * _WORD), iterations, ways, _ONE), counts=counts)
+        launch = KernelLaunch(
+            "probe_branch", grid, _BLOCK, (Buffer(threads * _WORD), iterations, ways, _ONE), counts=counts
+        )
         return Counted((launch,), tuple(expected))
 
     name = "branch-uniform" if ways == 1 else f"branch-{ways}-ways"
@@ -78,7 +81,7 @@ def _atomics(kind: str) -> Probe:
         }
         executed = "inst_executed_global_reductions" if kind == "reduction" else "inst_executed_global_atomics"
         return Counted(
-            (Launch(f"probe_{kind}", grid, _BLOCK, (memory, iterations), counts=counts),),
+            (KernelLaunch(f"probe_{kind}", grid, _BLOCK, (memory, iterations), counts=counts),),
             (
                 Expected(executed, requests, why),
                 Expected(f"global_{kind}_requests", requests, why),
@@ -106,7 +109,7 @@ def _shared(kind: str, ways: int) -> Probe:
             f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}": float(requests * _lanes_in_a_bank(ways)),
             f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}": float(requests * (_lanes_in_a_bank(ways) - 1)),
         }
-        launch = Launch(
+        launch = KernelLaunch(
             f"probe_shared_{kind}", grid, _BLOCK, (Buffer(grid * _BLOCK * _WORD), iterations, ways), counts=counts
         )
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cuptiprof import _core
+from cuptiprof.data.occupancy import chip_limits
 from cuptiprof.errors import DeviceError
-from cuptiprof.occupancy import chip_limits
-from cuptiprof.verify.probe import Buffer, Facts, Launch
+from cuptiprof.verify.kernel_launch import Buffer, Facts, KernelLaunch
 
 if TYPE_CHECKING:
-    from cuptiprof.devices import Device
+    from cuptiprof.device.devices import Device
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 8
 """``memcpys.copy_kind`` (CUpti_ActivityMemcpyKind)."""
@@ -34,7 +34,7 @@ class Machine(Protocol):
     def registers(self, kernel: str) -> tuple[int, int]:
         """(registers a thread, static shared memory in bytes) of a kernel."""
 
-    def launch(self, launch: Launch, stream: int = 0) -> None: ...
+    def launch(self, launch: KernelLaunch, stream: int = 0) -> None: ...
 
     def copy(self, kind: int, size: int, stream: int = 0) -> None:
         """Copy `size` bytes between pinned host memory and device memory, or within device memory."""
@@ -60,7 +60,7 @@ class Machine(Protocol):
     def word(self, buffer: Buffer) -> float | None:
         """First 32-bit word of a buffer that a launch used; None: this machine has no memory."""
 
-    def prepare(self, launch: Launch) -> None:
+    def prepare(self, launch: KernelLaunch) -> None:
         """Allocate what a launch uses, before anything is traced or captured."""
 
     def release(self) -> None:
@@ -78,7 +78,7 @@ class CudaMachine:
     device = "cuda"
 
     def __init__(self) -> None:
-        from cuptiprof.devices import open_device
+        from cuptiprof.device.devices import open_device
 
         library = open_device("cuda").library
         if not _core.probe_images():
@@ -112,7 +112,7 @@ class CudaMachine:
             self._buffers[id(buffer)] = buffer, self._gpu.allocate(buffer.bytes)
         return self._buffers[id(buffer)][1]
 
-    def launch(self, launch: Launch, stream: int = 0) -> None:
+    def launch(self, launch: KernelLaunch, stream: int = 0) -> None:
         arguments = [self._address(a) if isinstance(a, Buffer) else a for a in launch.args]
         grid, block = (launch.grid, 1, 1), (launch.block, 1, 1)
         self._gpu.launch(launch.kernel, grid, block, launch.shared, stream, arguments)
@@ -161,7 +161,7 @@ class CudaMachine:
     def word(self, buffer: Buffer) -> float | None:
         return float(self._gpu.read_word(self._address(buffer)))
 
-    def prepare(self, launch: Launch) -> None:
+    def prepare(self, launch: KernelLaunch) -> None:
         for argument in launch.args:
             if isinstance(argument, Buffer):
                 self._address(argument)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cuptiprof.verify.kernel_launch import SECTOR, WARP, Buffer, Facts, KernelLaunch
 from cuptiprof.verify.machine import Machine
-from cuptiprof.verify.probe import SECTOR, WARP, Buffer, Counted, Expected, Facts, Launch, Probe
+from cuptiprof.verify.probe import Counted, Expected, Probe
 
 _ELEMENT = 16  # bytes a thread reads or writes at a time
 _BLOCK = 256
@@ -49,7 +50,7 @@ def _read(machine: Machine) -> Counted:
         "dram__bytes_read": float(size),
         **_l2_traffic(read=size),
     }
-    launch = Launch(
+    launch = KernelLaunch(
         "probe_read", _grid(facts), _BLOCK, (Buffer(size), Buffer(_WORD), size // _ELEMENT, 1), counts=counts
     )
     return Counted(
@@ -73,7 +74,7 @@ def _write(machine: Machine) -> Counted:
         "dram__bytes_write": float(size),
         **_l2_traffic(write=size),
     }
-    launch = Launch("probe_write", _grid(facts), _BLOCK, (Buffer(size), size // _ELEMENT, 0), counts=counts)
+    launch = KernelLaunch("probe_write", _grid(facts), _BLOCK, (Buffer(size), size // _ELEMENT, 0), counts=counts)
     return Counted(
         (launch,),
         (
@@ -94,7 +95,9 @@ def _copy(machine: Machine) -> Counted:
         "dram__bytes_write": float(size),
         **_l2_traffic(read=size, write=size),
     }
-    launch = Launch("probe_copy", _grid(facts), _BLOCK, (Buffer(size), Buffer(size), size // _ELEMENT), counts=counts)
+    launch = KernelLaunch(
+        "probe_copy", _grid(facts), _BLOCK, (Buffer(size), Buffer(size), size // _ELEMENT), counts=counts
+    )
     return Counted(
         (launch,),
         (
@@ -121,7 +124,7 @@ def _l2_resident(machine: Machine) -> Counted:
     args = (Buffer(size), Buffer(_WORD), size // _ELEMENT, rounds)
     cold = 100 / rounds  # percent of the reads that are the first of their sector
     return Counted(
-        (Launch("probe_read", _grid(facts), _BLOCK, args, counts=counts),),
+        (KernelLaunch("probe_read", _grid(facts), _BLOCK, args, counts=counts),),
         (
             Expected("l2_l1_read_transactions", traffic // SECTOR, f"{rounds} times the buffer", 0.01),
             Expected(
@@ -148,7 +151,7 @@ def _l1_warm(machine: Machine) -> Counted:
     }
     args = (Buffer(threads * _WORD), Buffer(_WORD), rounds)
     return Counted(
-        (Launch("probe_read_l1", grid, _BLOCK, args, counts=counts),),
+        (KernelLaunch("probe_read_l1", grid, _BLOCK, args, counts=counts),),
         (
             Expected("gld_transactions", sectors, "4 sectors a warp and round"),
             Expected("global_load_requests", threads // WARP * rounds, "one a warp and round"),
@@ -188,7 +191,7 @@ def _strided(kind: str, stride: int, offset: int) -> Probe:
         moved = -(-(offset * _WORD % SECTOR + span) // SECTOR)
         efficiency = 100 * WARP * _WORD / (moved * SECTOR)
         return Counted(
-            (Launch(f"probe_{kind}_strided", grid, _BLOCK, args, counts=counts),),
+            (KernelLaunch(f"probe_{kind}_strided", grid, _BLOCK, args, counts=counts),),
             (
                 Expected(f"{short}_efficiency", efficiency, f"{WARP} words of 4 bytes in {moved} sectors a warp", 1e-4),
                 Expected(f"{short}_transactions_per_request", moved, "sectors a warp touches", 1e-4),

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuptiprof import _core
-from cuptiprof.devices import Device, SimulatedDevice, open_device
-from cuptiprof.occupancy import chip_limits
-from cuptiprof.sim.device import Flag, Op, SimDevice
+from cuptiprof.data.occupancy import chip_limits
+from cuptiprof.device.devices import Device, SimulatedDevice, open_device
+from cuptiprof.sim.sim_device import Flag, Op, SimDevice
+from cuptiprof.verify.kernel_launch import Buffer, Facts, KernelLaunch
 from cuptiprof.verify.machine import L2_BYTES, MAJOR, MINOR, SM_COUNT
-from cuptiprof.verify.probe import Buffer, Facts, Launch
 
 _REGISTERS = {"probe_spin_registers": _core.PROBE_SHAPE["live_registers"] + 32}  # what a compiler would about need
 _USUAL_REGISTERS = 32
@@ -65,7 +65,7 @@ class SimMachine:
     def registers(self, kernel: str) -> tuple[int, int]:
         return _REGISTERS.get(kernel, _USUAL_REGISTERS), 0
 
-    def _op(self, launch: Launch, stream: int) -> Any:
+    def _op(self, launch: KernelLaunch, stream: int) -> Any:
         return self._sim.ops(
             1,
             Op.KERNEL,
@@ -78,7 +78,7 @@ class SimMachine:
             stream=stream,
         )
 
-    def launch(self, launch: Launch, stream: int = 0) -> None:
+    def launch(self, launch: KernelLaunch, stream: int = 0) -> None:
         op = self._op(launch, stream)
         counts = dict(launch.counts)
         if launch.active:
@@ -124,7 +124,7 @@ class SimMachine:
     def word(self, buffer: Buffer) -> float | None:
         return None
 
-    def prepare(self, launch: Launch) -> None:
+    def prepare(self, launch: KernelLaunch) -> None:
         pass
 
     def release(self) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from cuptiprof.report.model import Column, Report, View
-from cuptiprof.verify.probe import Facts, Probe
-from cuptiprof.verify.run import FAILED, RIGHT, SKIPPED, WRONG, Check
+from cuptiprof.verify.checking import FAILED, RIGHT, SKIPPED, WRONG, Check
+from cuptiprof.verify.kernel_launch import Facts
+from cuptiprof.verify.probe import Probe
 
 _COLUMNS = (
     Column("probe", "Probe", "label"),

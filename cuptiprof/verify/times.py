@@ -11,13 +11,14 @@ import numpy as np
 
 from cuptiprof.counters.live import CounterWarning
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.region import region
-from cuptiprof.session import profile
+from cuptiprof.regions.region import region
+from cuptiprof.session.profile import profile
+from cuptiprof.verify.kernel_launch import KernelLaunch, Values
 from cuptiprof.verify.machine import Machine
-from cuptiprof.verify.probe import Expected, Launch, Measured, Probe, Values
+from cuptiprof.verify.probe import Expected, Measured, Probe
 
 if TYPE_CHECKING:
-    from cuptiprof.result import Result
+    from cuptiprof.data.result import Result
 
 TIME = "gpu__time_duration.sum"
 WAITS_US = (5, 50)
@@ -32,8 +33,8 @@ def _key(us: int, way: str) -> str:
     return f"{us} us kernel: {way}"
 
 
-def _launch(us: int) -> Launch:
-    return Launch("probe_spin", 1, 32, (us * 1000,), lasts=us * 1000)
+def _launch(us: int) -> KernelLaunch:
+    return KernelLaunch("probe_spin", 1, 32, (us * 1000,), lasts=us * 1000)
 
 
 def _medians(way: str, times: Any) -> dict[str, float]:

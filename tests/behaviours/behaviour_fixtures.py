@@ -18,9 +18,9 @@ from stand_in_driver import StandInDriver
 import cuptiprof
 from cuptiprof import _core
 from cuptiprof.counters.live import CounterWarning
-from cuptiprof.devices import open_device
-from cuptiprof.locate import driver_present
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.device.devices import open_device
+from cuptiprof.device.locate import driver_present
+from cuptiprof.sim.sim_device import SimDevice
 
 _HARDWARE = [pytest.mark.gpu, pytest.mark.skipif(not driver_present(), reason="no NVIDIA driver on this machine")]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from kernels import entry_name
 
-from cuptiprof.sim.device import Flag, Op, SimDevice
+from cuptiprof.sim.sim_device import Flag, Op, SimDevice
 
 
 class SimGpu:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from kernels import COUNT_OFFSET
 
 from cuptiprof.errors import CuptiError
-from cuptiprof.sim.device import DRIVER, Flag, Op, SimDevice
+from cuptiprof.sim.sim_device import DRIVER, Flag, Op, SimDevice
 
 _ENTRY = re.compile(rb"\.visible \.entry ([A-Za-z_$][A-Za-z0-9_$]*)\(\.param \.u64 ns, \.param \.u64 memory\)")
 

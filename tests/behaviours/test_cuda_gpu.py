@@ -12,7 +12,7 @@ from gpu import HOST_TO_DEVICE
 from stand_in_driver import StandInDriver
 
 from cuptiprof import _core
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from scenarios import collected, launched
 
 import cuptiprof
 from cuptiprof.errors import BudgetError, DeviceError, SessionError
-from cuptiprof.session_result import EmptySelectionWarning
+from cuptiprof.session.assemble import EmptySelectionWarning
 
 pytest_plugins = ["behaviour_fixtures"]
 

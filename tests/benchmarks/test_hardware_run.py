@@ -14,8 +14,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package m
 from benchmarks import hardware
 from benchmarks.hardware_report.findings import machine_of
 from benchmarks.identity import FIELDS, identity
+from cuptiprof.device.locate import driver_present
 from cuptiprof.errors import DeviceError
-from cuptiprof.locate import driver_present
 
 
 def test_the_stand_in_says_what_it_is(tmp_path: Path) -> None:

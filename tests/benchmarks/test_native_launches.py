@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package m
 
 from benchmarks.overhead import native
 from benchmarks.overhead.conditions import CONCURRENT_KERNEL
-from cuptiprof.sim.device import SimDevice, library_path
+from cuptiprof.sim.sim_device import SimDevice, library_path
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """

@@ -14,8 +14,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package m
 
 from benchmarks.gpu_work import SimWork
 from benchmarks.probes import peers
-from cuptiprof import session
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.session.profile import profile
+from cuptiprof.sim.sim_device import Fault, SimDevice
 
 TRACING = {"activities": ["kernel"]}
 
@@ -56,14 +56,14 @@ def test_a_peer_that_breaks_is_an_answer(sim: SimDevice) -> None:
 
 
 def test_who_is_refused_says_so(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    ordinary = session.open_device
+    ordinary = profile.open_device
 
     def held(*args: Any, **keywords: Any) -> Any:
         device = ordinary(*args, **keywords)  # which makes a fresh machine
         sim.inject(Fault.OTHER_SUBSCRIBER, "Proton")
         return device
 
-    monkeypatch.setattr(session, "open_device", held)
+    monkeypatch.setattr(profile, "open_device", held)
     found = peers._in_turn(SimWork(), MadeUp(sim), TRACING)
     assert "Proton" in found["ours first"]["refused"] and found["theirs after ours"]["kernels"] == 100
     assert found["each got all"] is False

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package m
 from benchmarks.clock_drift import drift_ppm
 from benchmarks.probes.__main__ import PROBES, assumed, question
 from benchmarks.probes.peers import count_proton
-from cuptiprof.activities import KINDS
+from cuptiprof.data.activities import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDS_GPU = {

@@ -1,6 +1,6 @@
 // Writes occupancy_cuda13.csv: random launch configurations and what NVIDIA's cuda_occupancy.h says of them.
 //   g++ -std=c++20 -I "$CUDA_INCLUDE" occupancy_reference.cpp -o ref && ./ref > occupancy_cuda13.csv
-// cuda_occupancy.h comes with the wheel nvidia-cuda-runtime==13.0.*; opt-in mode, as in cuptiprof/occupancy.py.
+// cuda_occupancy.h comes with the wheel nvidia-cuda-runtime==13.0.*; opt-in mode, as in cuptiprof/data/occupancy.py.
 #include <climits>
 #include <cstdio>
 #include <cuda_occupancy.h>

@@ -6,8 +6,8 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import Kernel
+from cuptiprof.device.locate import driver_present
 from cuptiprof.errors import BenchError
-from cuptiprof.locate import driver_present
 
 pytestmark = [
     pytest.mark.gpu,

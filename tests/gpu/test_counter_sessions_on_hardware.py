@@ -11,9 +11,9 @@ import pytest
 from hardware_counters import CHEAP, DEVICE, SEVERAL, collect
 
 import cuptiprof
+from cuptiprof.device.locate import driver_present
 from cuptiprof.errors import CuptiError
-from cuptiprof.filters import KernelFilter
-from cuptiprof.locate import driver_present
+from cuptiprof.filter.kernel_filter import KernelFilter
 
 pytest_plugins = ["hardware_fixtures"]
 pytestmark = [

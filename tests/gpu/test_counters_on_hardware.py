@@ -12,8 +12,8 @@ import pytest
 from hardware_counters import CHEAP, DEVICE, SEVERAL, collect
 
 import cuptiprof
+from cuptiprof.device.locate import driver_present
 from cuptiprof.errors import MetricError
-from cuptiprof.locate import driver_present
 
 pytest_plugins = ["hardware_fixtures"]
 pytestmark = [

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cuptiprof.locate import driver_present
+from cuptiprof.device.locate import driver_present
 
 pytestmark = [
     pytest.mark.gpu,

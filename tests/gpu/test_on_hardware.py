@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cuptiprof
-from cuptiprof.locate import driver_present
+from cuptiprof.device.locate import driver_present
 
 pytestmark = [
     pytest.mark.gpu,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cuptiprof.locate import _nvidia_packages
+from cuptiprof.device.locate import _nvidia_packages
 
 FakeDriver = Callable[[int], Path]
 
@@ -61,7 +61,7 @@ def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, 
 @pytest.fixture
 def no_driver() -> None:
     """These tests are about machines without a driver."""
-    from cuptiprof.locate import driver_present
+    from cuptiprof.device.locate import driver_present
 
     assert platform.system() == "Linux"
     if driver_present():

@@ -17,7 +17,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof.errors import DeviceError
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 pytest_plugins = ["nvidia_libraries"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ SESSION = """
 import json, sys
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 library = _core.load_cupti(sys.argv[1], "test")
 with cuptiprof.profile(device="sim", budget="64 MB") as prof:

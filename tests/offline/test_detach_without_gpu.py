@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from cuptiprof import _core
-from cuptiprof.activities import kinds_of
+from cuptiprof.data.activities import kinds_of
 from cuptiprof.errors import CuptiError, SessionError
 
 pytest_plugins = ["nvidia_libraries"]

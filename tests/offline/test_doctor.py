@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cuptiprof.doctor import Finding, Report, diagnose
-from cuptiprof.locate import VARIABLE
+from cuptiprof.device.locate import VARIABLE
+from cuptiprof.doctor import Diagnosis, Finding, diagnose
+from cuptiprof.doctor.printed import diagnosis_text
 
 pytest_plugins = ["nvidia_libraries"]
 
@@ -49,7 +50,7 @@ def fake_driver(compile_library: Compile, monkeypatch: pytest.MonkeyPatch) -> Ca
     return install
 
 
-def problems(report: Report) -> list[Finding]:
+def problems(report: Diagnosis) -> list[Finding]:
     """What is wrong; every problem must say what to do."""
     found = [f for f in report.findings if f.level == "problem"]
     assert not report.can_trace
@@ -57,7 +58,7 @@ def problems(report: Report) -> list[Finding]:
     tracing = report.features[0]
     assert (tracing.works, tracing.why, tracing.hint) == (False, found[0].what, found[0].hint)
     assert json.loads(json.dumps(report.data()))["can_trace"] is False
-    text = report.text()
+    text = diagnosis_text(report)
     assert text.endswith("Tracing does not work on this machine.")
     assert all(f.what in text for f in found)
     return found
@@ -119,7 +120,7 @@ def test_a_crash_inside_libcupti_is_a_finding(
 
 def test_names_from_a_driver_cannot_reach_the_terminal(fake_driver: Callable[..., None]) -> None:
     fake_driver()
-    text = diagnose().text()
+    text = diagnosis_text(diagnose())
     assert "Fake \\x1b[31m GPU" in text and "\x1b" not in text
 
 
@@ -168,8 +169,8 @@ def test_no_libcupti_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(examine, "SONAMES", ())  # other tests of this process may have loaded one
     code = child._CODE.replace(
-        "from cuptiprof.doctor.probe",
-        "import cuptiprof.locate as l; l._places = lambda: iter(()); from cuptiprof.doctor.probe",
+        "from cuptiprof.doctor.trial",
+        "import cuptiprof.device.locate as l; l._places = lambda: iter(()); from cuptiprof.doctor.trial",
     )
     monkeypatch.setattr(child, "_CODE", code)
     found = problems(diagnose())
@@ -233,7 +234,7 @@ def test_a_library_that_never_answers(compile_library: Compile, monkeypatch: pyt
 
 def test_a_name_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path) + "/\udcff\n\x1b[2J.so")
-    text = diagnose().text()
+    text = diagnosis_text(diagnose())
     text.encode("utf-8")
     assert "\x1b" not in text and "\\udcff" in text
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from cuptiprof import _core
+from cuptiprof.device.locate import file_version, needs_driver
 from cuptiprof.errors import CuptiError, DeviceError
-from cuptiprof.locate import file_version, needs_driver
-from cuptiprof.sim.device import library_path
+from cuptiprof.sim.sim_device import library_path
 
 pytest_plugins = ["nvidia_libraries"]
 

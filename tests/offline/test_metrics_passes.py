@@ -11,7 +11,7 @@ import pytest
 
 from cuptiprof import _core, metrics
 from cuptiprof.errors import MetricError
-from cuptiprof.metrics import tables
+from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.catalogue import resolve_events
 from cuptiprof.metrics.expression import parse
 from cuptiprof.metrics.library import count_passes, open_planner
@@ -97,7 +97,7 @@ def test_passes_of_every_nvprof_metric(chip: str, planner: Planners) -> None:
             assert chip not in error.value.hint.replace(",", "").split()
         else:
             assert "no counterpart" in error.value.message and len(error.value.message.split(": ")[1]) > 5
-    assert names == set(tables.metrics())
+    assert names == set(name_tables.metrics())
 
 
 def chips_of(library: _core.CuptiLibrary) -> list[str]:
@@ -106,17 +106,17 @@ def chips_of(library: _core.CuptiLibrary) -> list[str]:
 
 
 def test_the_catalogue_knows_every_chip_of_the_library(library: _core.CuptiLibrary) -> None:
-    assert sorted(tables.chips()) == sorted(chips_of(library))
+    assert sorted(name_tables.chips()) == sorted(chips_of(library))
     with pytest.raises(MetricError):
         open_planner("GV11B", library).properties("sm__cycles_active.sum")
 
 
-@pytest.mark.parametrize("chip", tables.chips())
+@pytest.mark.parametrize("chip", name_tables.chips())
 def test_availability_is_what_the_library_says(chip: str, planner: Planners) -> None:
     """For metrics, events, rooflines, ncu's derived names and sections, on all chips."""
     exists = asked(planner(chip))
     offline, online = make_target(chip), make_target(chip, exists)
-    for table in (tables.metrics(), tables.events(), tables.derived()):
+    for table in (name_tables.metrics(), name_tables.events(), name_tables.derived()):
         for entry in table.values():
             if not entry.expression:
                 continue
@@ -127,7 +127,7 @@ def test_availability_is_what_the_library_says(chip: str, planner: Planners) -> 
                 assert from_entry(entry, online) == from_entry(entry, offline)
     planner(chip).plan(list(metrics.select("all", chip).inputs))  # all have a schedule
     planner(chip).plan(
-        [n for e in tables.derived().values() if e.available_on(chip) for n in from_entry(e, offline).inputs]
+        [n for e in name_tables.derived().values() if e.available_on(chip) for n in from_entry(e, offline).inputs]
     )
     for name in metrics.set_names():
         by_data, by_library = metrics.resolve_set(name, chip), metrics.resolve_set(name, chip, exists=exists)
@@ -144,7 +144,7 @@ def test_all_and_events_can_be_planned(chip: str, planner: Planners) -> None:
     # PCIe and NVLink combine with each other, not with the rest.
     assert len(planner(chip).plan(list(selection.inputs))) == 2
     events = resolve_events("all", chip, exists=asked(planner(chip)))
-    assert len(events) == sum(e.available_on(chip) for e in tables.events().values()) >= 71
+    assert len(events) == sum(e.available_on(chip) for e in name_tables.events().values()) >= 71
     assert planner(chip).plan(sorted({n for e in events for n in e.inputs}))
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cuptiprof import _core
+from cuptiprof.device.planning import plan_cache_dir, planning_library, version_number
 from cuptiprof.errors import CuptiError, DeviceError, MetricError
-from cuptiprof.planning import plan_cache_dir, planning_library, version_number
 
 pytest_plugins = ["nvidia_libraries"]
 
@@ -109,7 +109,7 @@ def test_13_5_without_a_driver(cupti_13_5: str, no_driver: None) -> None:
     code = """if True:
         import sys
         from cuptiprof import _core
-        from cuptiprof.planning import planning_library
+        from cuptiprof.device.planning import planning_library
         library = planning_library(sys.argv[1])
         basic, caches, sass = sys.argv[2].split(), sys.argv[3].split(), sys.argv[4]
         print(library.version, library.cuda_version, library.driver_version)

@@ -7,7 +7,7 @@ import pytest
 from cuptiprof import _core
 from cuptiprof.metrics import resolve
 from cuptiprof.verify import Counted, all_probes
-from cuptiprof.verify.run import _HELPERS
+from cuptiprof.verify.checking import _HELPERS
 from cuptiprof.verify.simulated import SimMachine
 
 pytest_plugins = ["nvidia_libraries"]

@@ -16,9 +16,9 @@ import pytest
 from nvidia_libraries import cupti_13_0  # noqa: F401  (a fixture)
 
 from cuptiprof import _core
+from cuptiprof.data.result import Result, from_native
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.result import Result, from_native
-from cuptiprof.sim.device import SimDevice, library_path
+from cuptiprof.sim.sim_device import SimDevice, library_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(p.parent for p in (ROOT / "tests" / "data").glob("*-cupti*/fixture.json"))

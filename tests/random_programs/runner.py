@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import cuptiprof
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 from . import surroundings
 from .programs import Program, make

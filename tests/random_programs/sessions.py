@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cuptiprof
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import DeviceError, SessionError
-from cuptiprof.schedule import Action, Schedule
-from cuptiprof.sim.device import Op
+from cuptiprof.session.schedule import Action, Schedule
+from cuptiprof.sim.sim_device import Op
 
 from .expected import Expected, check
 from .programs import Burst, SessionPlan

@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 
-from cuptiprof.sim.device import _library
+from cuptiprof.sim.sim_device import _library
 
 ATTRIBUTES = range(11)  # CUpti_ActivityAttribute
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 import cuptiprof
-from cuptiprof.sim.device import Flag, Op, SimDevice
+from cuptiprof.sim.sim_device import Flag, Op, SimDevice
 
 from .programs import Launches, Node, Worker
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from cuptiprof.errors import DeviceError
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
 STREAM, OTHER = 41, 42

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ctypes import c_char_p, c_double, c_int, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-from cuptiprof.sim.device import library_path
+from cuptiprof.sim.sim_device import library_path
 
 _OBJECT: list[tuple[str, Any]] = [("object", c_void_p)]
 _IMAGE: list[tuple[str, Any]] = [("image", c_void_p), ("image_size", c_size_t)]

@@ -10,8 +10,8 @@ import pytest
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.devices import SimulatedDevice
-from cuptiprof.sim.device import Op, Setup, SimDevice, library_path
+from cuptiprof.device.devices import SimulatedDevice
+from cuptiprof.sim.sim_device import Op, Setup, SimDevice, library_path
 
 ONE_PASS = ["ipc", "inst_executed"]
 ROTATED = [*ONE_PASS, "gld_efficiency", "l1tex__t_sector_hit_rate.pct"]  # two groups of one pass

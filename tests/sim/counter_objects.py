@@ -8,7 +8,7 @@ from typing import Any
 
 from counter_abi import CounterApi, text_array
 
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 RANGE, SAMPLING = 0, 1
 AUTO, USER = 1, 2

@@ -6,7 +6,7 @@ import ctypes
 import time
 from typing import Any
 
-from cuptiprof.sim.device import library_path
+from cuptiprof.sim.sim_device import library_path
 
 ZEROED, PER_THREAD, BUFFER_SIZE, BUFFERS = 5, 9, 0, 2  # CUpti_ActivityAttribute
 KERNEL, MEMCPY, RUNTIME = 10, 1, 5  # CUpti_ActivityKind

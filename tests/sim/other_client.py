@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import ClassVar
 
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 _REQUEST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t))  # fmt: skip
 _COMPLETE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)

@@ -6,7 +6,7 @@ import ctypes
 import time
 from typing import Any, ClassVar
 
-from cuptiprof.sim.device import library_path
+from cuptiprof.sim.sim_device import library_path
 
 KERNEL, MEMCPY, RUNTIME = 10, 1, 5  # CUpti_ActivityKind
 BUFFER_SIZE, ZEROED, PER_THREAD, STATE, LATENCY, THREAD_IDS, CLOCK = 0, 5, 9, 12, 15, 21, 22  # CUpti_ActivityAttribute

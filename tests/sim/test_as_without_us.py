@@ -20,13 +20,13 @@ import pytest
 
 import cuptiprof
 from cuptiprof.errors import BudgetError, DeviceError, SessionError
-from cuptiprof.session_result import EmptySelectionWarning
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.session.assemble import EmptySelectionWarning
+from cuptiprof.sim.sim_device import SimDevice
 
 FORK = """
 import os, sys
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 sim, how = SimDevice(), sys.argv[1]
 
 @cuptiprof.profile(device="sim")
@@ -198,7 +198,7 @@ def test_stop_in_a_signal_handler_during_start(sim: SimDevice, monkeypatch: pyte
                 said.append(str(e))
 
     before = signal.signal(signal.SIGUSR1, handler)
-    from cuptiprof.devices import SimulatedDevice
+    from cuptiprof.device.devices import SimulatedDevice
 
     started = SimulatedDevice.started
 

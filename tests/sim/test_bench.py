@@ -14,9 +14,9 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import Count, Cpu, Event, Graph, Kernel, Measurement, Wall
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import BenchError, MetricError
-from cuptiprof.sim.device import Flag, Op
+from cuptiprof.sim.sim_device import Flag, Op
 
 
 @pytest.fixture
@@ -126,14 +126,14 @@ def test_nothing_but_the_function_is_in_the_time(machine: SimulatedDevice, strat
 
 
 def test_between_the_readings_of_the_clock_only_the_function_runs(machine: SimulatedDevice) -> None:
+    from cuptiprof.bench.sampling import MeasuredCall
     from cuptiprof.bench.sim_gpu import SimGpu
-    from cuptiprof.bench.strategies import Call
 
     gpu, order = SimGpu(machine), []
     real_now, real_synchronize = gpu.now, gpu.synchronize
     gpu.now = lambda: order.append("now") or real_now()  # type: ignore[method-assign,func-returns-value]
     gpu.synchronize = lambda: order.append("sync") or real_synchronize()  # type: ignore[method-assign,func-returns-value]
-    call = Call("f", lambda: order.append("f"), setup=lambda: order.append("setup"), label="x")
+    call = MeasuredCall("f", lambda: order.append("f"), setup=lambda: order.append("setup"), label="x")
     Cpu().rounds(gpu, [call], 2, False, lambda: None)
     assert order == ["setup", "sync", "now", "f", "now"] * 2 + ["sync"]
     order.clear()
@@ -342,12 +342,12 @@ def test_the_module_is_the_function_in_any_order_of_imports() -> None:
 import sys
 {first}
 import cuptiprof
-import cuptiprof.bench.measurement
+import cuptiprof.bench.results.measurement
 from cuptiprof.bench import Kernel
 assert callable(cuptiprof.bench) and cuptiprof.bench.Kernel is Kernel
 assert cuptiprof.bench is sys.modules["cuptiprof.bench"]
 """
-    for first in ("", "import cuptiprof.bench.statistics", "from cuptiprof import bench"):
+    for first in ("", "import cuptiprof.bench.stats.statistics", "from cuptiprof import bench"):
         subprocess.run([sys.executable, "-c", program.format(first=first)], check=True)
     assert importlib.import_module("cuptiprof.bench") is cuptiprof.bench
 

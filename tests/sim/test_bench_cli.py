@@ -17,14 +17,14 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import run_benchmarks
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 FILE = """
 import os, time
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 SLOWER = float(os.environ.get("SLOWER", "1"))
 
@@ -229,10 +229,10 @@ def test_a_killed_sweep_leaves_whole_lines(folder: Path) -> None:
 HANG = """
 import ctypes
 import cuptiprof
-import cuptiprof.bench.deadline
-from cuptiprof.sim.device import SimDevice
+import cuptiprof.bench.sweep.deadline
+from cuptiprof.sim.sim_device import SimDevice
 
-cuptiprof.bench.deadline.GRACE = 0.5
+cuptiprof.bench.sweep.deadline.GRACE = 0.5
 
 @cuptiprof.benchmark(params={"n": [1, 2, 3]})
 def f(n):

@@ -10,8 +10,8 @@ import pytest
 import cuptiprof
 from cuptiprof.bench import Count, Measurement, judge
 from cuptiprof.bench.compare import judge_in_turn
-from cuptiprof.clocks import ClockState
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.data.clock_state import ClockState
+from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import BenchError
 
 

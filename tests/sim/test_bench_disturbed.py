@@ -12,10 +12,10 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import Count, Kernel, RelativeHalfWidth
-from cuptiprof.clocks import POWER_CAP, ClockState
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.data.clock_state import POWER_CAP, ClockState
+from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import BenchError, CuptiError, SessionError
-from cuptiprof.sim.device import Fault
+from cuptiprof.sim.sim_device import Fault
 
 NORMAL = ClockState(1980.0, 2619.0, 45.0, 300.0)
 
@@ -303,7 +303,7 @@ def test_a_region_whose_row_is_lost_counts_as_none() -> None:
     from types import SimpleNamespace
     from typing import Any
 
-    from cuptiprof.bench.strategies.kernel import Work
+    from cuptiprof.bench.sampling.kernel import Work
 
     none: dict[str, Any] = {n: [] for n in ("region_instance", "start", "end", "copy_kind")}
     kernels = {"region_instance": [1, 9], "start": [0, 50], "end": [10, 60], "name": ["a", "b"]}

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 import cuptiprof
-from cuptiprof.devices import Device, open_device
-from cuptiprof.sim.device import Fault, Op, SimDevice
+from cuptiprof.device.devices import Device, open_device
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice
 
 FORCED = 1  # CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
 

@@ -8,9 +8,9 @@ import pytest
 from capturing import GLOBAL, OTHER, RELAXED, STREAM, THREAD_LOCAL, begin, captured_elsewhere, end, refused
 
 import cuptiprof
-from cuptiprof.devices import open_device
+from cuptiprof.device.devices import open_device
 from cuptiprof.errors import DeviceError
-from cuptiprof.sim.device import DRIVER, RUNTIME, Op, SimDevice
+from cuptiprof.sim.sim_device import DRIVER, RUNTIME, Op, SimDevice
 
 UNSUPPORTED, INVALIDATED, ISOLATED = 900, 901, 907
 

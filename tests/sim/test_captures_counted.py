@@ -7,8 +7,8 @@ from capturing import OTHER, STREAM, begin, captured_elsewhere, end
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.result import Result
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.data.result import Result
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 CHEAP = ["achieved_occupancy", "ipc", "dram_read_throughput"]  # one pass together
 SEVERAL = ["gld_efficiency", "inst_executed", "lts__t_sector_hit_rate.pct"]  # several passes

@@ -15,8 +15,8 @@ import pytest
 from other_client import FORCED, OtherClient
 
 import cuptiprof
-from cuptiprof.devices import open_device
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.device.devices import open_device
+from cuptiprof.sim.sim_device import SimDevice
 
 path.insert(0, str(Path(__file__).parent.parent))
 from random_programs.surroundings import cupti_settings

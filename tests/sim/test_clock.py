@@ -11,7 +11,7 @@ import pytest
 from kineto_like import KinetoLike
 
 import cuptiprof
-from cuptiprof.sim.device import Fault, Op, SimDevice
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_cuptis_own_clock_is_that_of_the_day(sim: SimDevice, other: KinetoLike) 
 def kernels(count: int = 20) -> cuptiprof.Result:
     device = SimDevice()
     begin = time.monotonic_ns()
-    with cuptiprof.profile(device=cuptiprof.devices.Device("sim", library())) as prof, cuptiprof.region("r"):
+    with cuptiprof.profile(device=cuptiprof.device.devices.Device("sim", library())) as prof, cuptiprof.region("r"):
         device.launch("k", count=count, duration_ns=1000)
         device.synchronize()
     result = prof.result()
@@ -50,7 +50,7 @@ def kernels(count: int = 20) -> cuptiprof.Result:
 
 def library() -> object:
     from cuptiprof import _core
-    from cuptiprof.sim.device import library_path
+    from cuptiprof.sim.sim_device import library_path
 
     return _core.load_cupti(str(library_path()), "test", True)
 
@@ -84,7 +84,7 @@ def test_ankineto_likes_clock_inside_the_session(sim: SimDevice, other: KinetoLi
     """Kineto's start: from there on, no time is to be trusted, and none is kept."""
     device = SimDevice()
     begin = time.monotonic_ns()
-    with cuptiprof.profile(device=cuptiprof.devices.Device("sim", library())) as prof:
+    with cuptiprof.profile(device=cuptiprof.device.devices.Device("sim", library())) as prof:
         device.launch("before", count=10, duration_ns=1000)
         other.register_clock()
         device.launch("after", count=10, duration_ns=1000)
@@ -102,7 +102,7 @@ def test_a_library_without_the_callback_keeps_its_own_clock(sim: SimDevice) -> N
     sim.inject(Fault.FAIL_CALL, "cuptiActivityRegisterTimestampCallback", a=27)
     device = SimDevice()
     begin = time.time_ns()
-    with cuptiprof.profile(device=cuptiprof.devices.Device("sim", library())) as prof, cuptiprof.region("r"):
+    with cuptiprof.profile(device=cuptiprof.device.devices.Device("sim", library())) as prof, cuptiprof.region("r"):
         device.launch("k", duration_ns=1000)
     result = prof.result()
     assert begin <= result.regions["start"][0] <= result.kernels["start"][0] <= time.time_ns()

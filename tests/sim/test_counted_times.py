@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.sim.device import Fault, Op, SimDevice
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice
 
 TIMED = [
     "gpu__time_duration.sum",

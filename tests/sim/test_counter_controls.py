@@ -12,7 +12,7 @@ from counter_cases import ONE_PASS, SEVERAL, STRATEGIES, OfRelease, counted, mac
 
 import cuptiprof
 from cuptiprof.errors import CuptiError, MetricError
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.sim.sim_device import Fault, SimDevice
 
 __all__ = ["machine"]
 

@@ -28,7 +28,7 @@ from counter_objects import (
 )
 
 from cuptiprof.errors import DeviceError
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.sim.sim_device import Fault, SimDevice
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ UNINITIALISED = """
 import sys
 sys.path.append(sys.argv[1])
 from counter_abi import CounterApi, CuptiFailed
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 device = SimDevice()
 device.reset()
 device.launch("warm up")

@@ -9,7 +9,7 @@ from counter_abi import CounterApi
 from counter_objects import Host, kernel
 
 from cuptiprof.errors import DeviceError
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 
 def test_given_counter_has_every_roll_up(sim: SimDevice) -> None:

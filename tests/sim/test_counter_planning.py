@@ -17,7 +17,7 @@ from counter_objects import (
     passes,
 )
 
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.sim.sim_device import Fault, SimDevice
 
 
 @pytest.fixture

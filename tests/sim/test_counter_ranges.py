@@ -23,7 +23,7 @@ from counter_objects import (
 
 import cuptiprof
 from cuptiprof.errors import DeviceError
-from cuptiprof.sim.device import Fault, Flag, Op, SimDevice
+from cuptiprof.sim.sim_device import Fault, Flag, Op, SimDevice
 
 
 @pytest.fixture

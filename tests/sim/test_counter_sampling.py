@@ -18,7 +18,7 @@ from counter_objects import (
 )
 
 from cuptiprof.errors import DeviceError
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 FULL, END = 1, 2  # CUpti_PmSampling_DecodeStopReason
 METRICS = ["sm__inst_executed.sum", "dram__bytes_read.sum", "sm__cycles_elapsed.avg", "gpu__time_duration.sum"]

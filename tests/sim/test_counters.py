@@ -16,7 +16,7 @@ from cuptiprof import _core
 from cuptiprof.counters.live import CounterWarning
 from cuptiprof.errors import CuptiError, MetricError
 from cuptiprof.metrics import Metric, resolve
-from cuptiprof.sim.device import Fault, Op, SimDevice
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice
 
 CHEAP = ["achieved_occupancy", "ipc", "dram_read_throughput"]  # one pass together
 
@@ -50,7 +50,7 @@ def sixty_metrics(chip: str = "GH100") -> list[str]:
 
 def sixty_of_one_pass(*, sampling: bool = False) -> list[str]:
     """60 nvprof metrics none of whose inputs needs several passes by itself."""
-    library = cuptiprof.devices.open_device("sim").library
+    library = cuptiprof.device.devices.open_device("sim").library
     planner = _core.MetricPlanner(library, "GH100", sampling)
 
     def fits(metric: Metric) -> bool:
@@ -279,7 +279,7 @@ def test_sample_returns_the_truth_of_60_metrics_over_1000_kernels(ops: Any) -> N
     """One session a pass group: sampling reads one pass. The error is that of counting time in whole samples."""
     names = sixty_of_one_pass(sampling=True)
     assert len(names) == 60
-    planner = _core.MetricPlanner(cuptiprof.devices.open_device("sim").library, "GH100", True)
+    planner = _core.MetricPlanner(cuptiprof.device.devices.open_device("sim").library, "GH100", True)
     of = {m.name: set(m.inputs) for m in resolve(names, "GH100")}
     groups = [set(g.metrics) for g in planner.one_pass_groups(sorted(set().union(*of.values())))]
     together = [[n for n in names if of[n] <= g] for g in groups]

@@ -13,9 +13,9 @@ from counter_cases import CONTEXT_DESTROY, ONE_PASS, SEVERAL, counted, inst, mac
 
 import cuptiprof
 from cuptiprof.counters.live import CounterWarning
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import CuptiError, MetricError
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.sim.sim_device import Fault, SimDevice
 
 __all__ = ["machine"]
 

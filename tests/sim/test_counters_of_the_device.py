@@ -6,9 +6,9 @@ import pytest
 from counter_cases import ONE_PASS, OfRelease, counted, inst, machine, quiet_warnings
 
 import cuptiprof
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import MetricError
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.sim.sim_device import Fault, SimDevice
 
 __all__ = ["machine"]
 

@@ -11,7 +11,7 @@ from counter_cases import ONE_PASS, STRATEGIES, counted, machine, quiet_warnings
 
 import cuptiprof
 from cuptiprof.errors import CuptiError
-from cuptiprof.sim.device import Fault, Op, SimDevice
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice
 
 __all__ = ["machine"]
 

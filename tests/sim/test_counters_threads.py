@@ -19,7 +19,7 @@ from counter_cases import ONE_PASS, SEVERAL, STRATEGIES, counted, inst, machine
 
 import cuptiprof
 from cuptiprof.errors import SessionError
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 __all__ = ["machine"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 import cuptiprof
+from cuptiprof.data.result import Result
 from cuptiprof.errors import SessionError
-from cuptiprof.result import Result
-from cuptiprof.session_result import DepartedWarning
-from cuptiprof.sim.device import DRIVER, Op, SimDevice
+from cuptiprof.session.assemble import DepartedWarning
+from cuptiprof.sim.sim_device import DRIVER, Op, SimDevice
 
 FATAL, WARNING = 1, 3
 CHEAP = ["achieved_occupancy", "ipc", "dram_read_throughput"]

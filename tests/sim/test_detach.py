@@ -9,10 +9,10 @@ import pytest
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.activities import kinds_of
+from cuptiprof.data.activities import kinds_of
+from cuptiprof.data.result import from_native
 from cuptiprof.errors import CuptiError, SessionError
-from cuptiprof.result import from_native
-from cuptiprof.sim.device import Fault, Op, SimDevice, library_path
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice, library_path
 
 
 def test_everything_recorded_is_delivered_and_nothing_is_left(sim: SimDevice) -> None:

@@ -7,11 +7,12 @@ import json
 import pytest
 
 from cuptiprof import _core
-from cuptiprof.activities import KINDS
+from cuptiprof.data.activities import KINDS
 from cuptiprof.doctor import diagnose
+from cuptiprof.doctor.printed import diagnosis_text
 from cuptiprof.errors import CuptiError, DeviceError
-from cuptiprof.session import profile
-from cuptiprof.sim.device import Fault, SimDevice, library_path
+from cuptiprof.session.profile import profile
+from cuptiprof.sim.sim_device import Fault, SimDevice, library_path
 
 
 def test_everything_works() -> None:
@@ -24,7 +25,7 @@ def test_everything_works() -> None:
     assert {f"activity {name}" for name in KINDS} <= {f.name for f in report.features}
     assert report.libcupti["path"] == str(library_path())
     assert json.loads(json.dumps(report.data()))["simulated"] is True
-    text = report.text()
+    text = diagnosis_text(report)
     assert "simulated" in text.splitlines()[0]
     assert text.endswith("Tracing works on the simulated device.")
 

@@ -12,7 +12,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof.errors import CuptiError
-from cuptiprof.sim.device import DRIVER, Fault, Flag, Op, SimDevice
+from cuptiprof.sim.sim_device import DRIVER, Fault, Flag, Op, SimDevice
 
 
 def test_runtime_and_driver_calls_are_both_seen(sim: SimDevice) -> None:
@@ -58,9 +58,9 @@ def test_every_record_layout_decodes_to_the_same_rows(version: int) -> None:
     prof.stop()
     d.reset(virtual_clock=True, cupti_version=version)
     from cuptiprof import _core
-    from cuptiprof.activities import kinds_of
-    from cuptiprof.result import from_native
-    from cuptiprof.sim.device import library_path
+    from cuptiprof.data.activities import kinds_of
+    from cuptiprof.data.result import from_native
+    from cuptiprof.sim.sim_device import library_path
 
     api = _core.load_cupti(str(library_path()), "test", True)
     session = _core.Session(api=api, kinds=kinds_of(None), keep="latest", budget=32 << 20)
@@ -130,8 +130,8 @@ def launch_at_decoder_pace(prof: cuptiprof.profile, name: str, count: int, **fie
 
 def test_another_subscriber_is_a_clear_error_and_leaves_nothing_on(sim: SimDevice) -> None:
     from cuptiprof import _core
-    from cuptiprof.activities import kinds_of
-    from cuptiprof.sim.device import library_path
+    from cuptiprof.data.activities import kinds_of
+    from cuptiprof.sim.sim_device import library_path
 
     api = _core.load_cupti(str(library_path()), "test", True)
     for fault, call, code in (

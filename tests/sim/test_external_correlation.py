@@ -15,8 +15,8 @@ import pytest
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.activities import kinds_of
-from cuptiprof.sim.device import Fault, Flag, Op, SimDevice, library_path
+from cuptiprof.data.activities import kinds_of
+from cuptiprof.sim.sim_device import Fault, Flag, Op, SimDevice, library_path
 
 Body = Callable[[SimDevice], object]
 

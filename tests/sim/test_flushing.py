@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import cuptiprof
-from cuptiprof.sim.device import Flag, Op, SimDevice
+from cuptiprof.sim.sim_device import Flag, Op, SimDevice
 
 LONG = 400_000_000  # ns of the real clock
 
@@ -105,7 +105,7 @@ def test_the_window_of_the_profiler_calls_does_too(sim: SimDevice) -> None:
 SHORT_OF_MEMORY = """
 import resource
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 sim = SimDevice()
 sim.reset(virtual_clock=True)

@@ -11,8 +11,8 @@ import pytest
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.devices import Device
-from cuptiprof.sim.device import Fault, Op, SimDevice, library_path
+from cuptiprof.device.devices import Device
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice, library_path
 
 NAME = "NVIDIA A100-SXM4-80GB (simulated)"
 

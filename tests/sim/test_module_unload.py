@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import cuptiprof
-from cuptiprof.sim.device import DRIVER, Fault, Op, SimDevice
+from cuptiprof.sim.sim_device import DRIVER, Fault, Op, SimDevice
 
 ROUNDS, LAUNCHES = 12, 300
 

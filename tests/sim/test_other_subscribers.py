@@ -12,10 +12,10 @@ from kineto_like import KinetoLike
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.devices import Device
+from cuptiprof.device.devices import Device
 from cuptiprof.errors import CuptiError
-from cuptiprof.sim.device import SimDevice, library_path
-from cuptiprof.torch_profiler import TorchProfilerWarning
+from cuptiprof.session.torch_profiler import TorchProfilerWarning
+from cuptiprof.sim.sim_device import SimDevice, library_path
 
 
 def device() -> Device:

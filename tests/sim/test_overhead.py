@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package m
 from benchmarks.overhead import workloads_sim
 from benchmarks.overhead.conditions import imported, our_conditions
 from benchmarks.overhead.peers import peers
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 CONDITIONS = [imported(), *our_conditions("sim")]
 

@@ -7,7 +7,7 @@ import gc
 import os
 
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 COMMAND_BUFFER_FULL = 6 << 16  # CUpti_ActivityOverheadKind
 LAUNCHES, PENDING = 2_000, 1_024

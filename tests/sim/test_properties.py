@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cuptiprof
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 
 @settings(max_examples=12, deadline=None)

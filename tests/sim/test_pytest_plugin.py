@@ -14,7 +14,7 @@ pytest_plugins = ["pytester"]
 TESTS = """
 import os
 import pytest
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 SLOWER = float(os.environ.get("SLOWER", "1"))
 
@@ -102,7 +102,7 @@ def test_several_measurements_in_a_test_need_names(pytester: pytest.Pytester) ->
     result = run(
         pytester,
         tests="""
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 def test_named(cuptiprof_bench):
     for name in "ab": cuptiprof_bench(lambda: SimDevice().launch(name), name=name, device="sim")
 def test_unnamed(cuptiprof_bench):
@@ -139,7 +139,7 @@ def test_parameters_that_are_objects(pytester: pytest.Pytester) -> None:
         pytester, "--cuptiprof-json", "o.jsonl",
         tests="""
 import pytest
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 class Shape: pass
 @pytest.mark.parametrize("shape", [Shape(), Shape()], ids=["small", "large[0]"])
 def test_it(cuptiprof_bench, shape): cuptiprof_bench(lambda: SimDevice().launch("k"), device="sim")

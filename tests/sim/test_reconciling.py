@@ -8,7 +8,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.sim.device import Fault, Flag, Op, SimDevice, library_path
+from cuptiprof.sim.sim_device import Fault, Flag, Op, SimDevice, library_path
 
 
 @pytest.mark.parametrize("activities", [["memcpy"], ["memset", "runtime"], ["graph", "memcpy"]])
@@ -35,7 +35,7 @@ def test_a_kernel_record_that_never_came_is_still_missed(sim: SimDevice) -> None
 
 
 def test_a_cooperative_launch_over_several_devices_has_a_kernel_on_each(sim: SimDevice) -> None:
-    device = cuptiprof.devices.SimulatedDevice(devices=3)
+    device = cuptiprof.device.devices.SimulatedDevice(devices=3)
     with cuptiprof.profile(device=device) as prof:
         sim.launch("k", domain=1, cbid=480, count=2)  # cuLaunchCooperativeKernelMultiDevice
         sim.inject(Fault.DROP_RECORDS, a=4)
@@ -51,7 +51,7 @@ def test_copies_newer_than_our_headers_belong_to_their_region(sim: SimDevice, cb
     """cuMemcpyWithAttributesAsync and cuMemcpy3DWithAttributesAsync of CUDA 13.5."""
     sim.reset(virtual_clock=True, cupti_version=130400)
     library = _core.load_cupti(str(library_path()), "test", True)
-    with cuptiprof.profile(device=cuptiprof.devices.Device("sim", library)) as prof, cuptiprof.region("r"):
+    with cuptiprof.profile(device=cuptiprof.device.devices.Device("sim", library)) as prof, cuptiprof.region("r"):
         sim.call(Op.MEMCPY, domain=1, cbid=cbid, bytes=8)
     r = prof.result()
     assert list(r.memcpys["region"]) == ["r"]

@@ -6,7 +6,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof.errors import DeviceError
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 
 def test_nvtx(monkeypatch: pytest.MonkeyPatch) -> None:

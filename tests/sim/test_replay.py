@@ -12,8 +12,8 @@ import pytest
 from conftest import trace_path
 
 import cuptiprof
+from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError, ResultError
-from cuptiprof.result import Result
 
 COLUMNS = {
     "kernels": ("start", "end", "name", "correlation_id", "region", "thread", "stream", "context", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "registers_per_thread", "static_shared_memory"),
@@ -25,7 +25,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def ordered(table: cuptiprof.tables.Table) -> cuptiprof.tables.Table:  # type: ignore[name-defined]
+def ordered(table: cuptiprof.data.tables.Table) -> cuptiprof.data.tables.Table:  # type: ignore[name-defined]
     return table.where(np.lexsort([table["end"], table["start"]]))
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import cuptiprof
 from cuptiprof.counters.live import CounterWarning
-from cuptiprof.devices import SimulatedDevice
-from cuptiprof.sim.device import Fault, SimDevice, library_path
+from cuptiprof.device.devices import SimulatedDevice
+from cuptiprof.sim.sim_device import Fault, SimDevice, library_path
 
 
 def of_release(version: int) -> SimulatedDevice:

@@ -10,9 +10,9 @@ from kineto_like import BUFFER_SIZE, BUFFERS, DEFAULT_IDS, PER_THREAD, SYSTEM_ID
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.devices import Device
+from cuptiprof.device.devices import Device
 from cuptiprof.errors import CuptiError
-from cuptiprof.sim.device import Fault, Op, SimDevice, library_path
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice, library_path
 
 BYTE = ctypes.c_uint8
 

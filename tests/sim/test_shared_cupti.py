@@ -9,8 +9,8 @@ import pytest
 from other_client import FORCED, OtherClient
 
 import cuptiprof
-from cuptiprof.devices import open_device
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.device.devices import open_device
+from cuptiprof.sim.sim_device import Fault, SimDevice
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 import cuptiprof
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import CuptiError, CuptiprofError, DeviceError, SessionError
-from cuptiprof.sim.device import Fault, Op, SimDevice
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from sharing_client import KERNEL, RUNTIME, STATE, SharingClient
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.devices import Device
+from cuptiprof.device.devices import Device
 from cuptiprof.errors import CuptiError, SessionError
-from cuptiprof.sim.device import Fault, SimDevice, library_path
+from cuptiprof.sim.sim_device import Fault, SimDevice, library_path
 
 
 def device() -> Device:

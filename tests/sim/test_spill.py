@@ -16,12 +16,12 @@ import pytest
 
 import cuptiprof
 from cuptiprof.errors import ResultError, SessionError
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 SCRIPT = """
 import atexit, os, signal, sys, time
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 sim, how = SimDevice(), sys.argv[1]
 atexit.register(lambda: print("first", prof.state))
 more = {"launch_skip": 1} if how == "kill" else {}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 
 LOST = "(name lost)"
 
@@ -124,7 +124,7 @@ def test_a_budget_holds() -> None:
     """The whole process, against one that collects nothing of the kind."""
     script = """
 import sys, json, cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 which, n = sys.argv[1], int(sys.argv[2])
 def peak():
     return next(int(l.split()[1]) >> 10 for l in open("/proc/self/status") if l.startswith("VmHWM"))

@@ -17,12 +17,12 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 import cuptiprof
-from cuptiprof.result import Result
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.data.result import Result
 from cuptiprof.sim.pytorch.calls import Array, Call
 from cuptiprof.sim.pytorch.launches import duration_ns
 from cuptiprof.sim.pytorch.operators import plan
 from cuptiprof.sim.roofline import CHIPS, KERNEL_LATENCY_NS
+from cuptiprof.sim.sim_device import SimDevice
 
 ROOT = Path(__file__).resolve().parents[2]
 

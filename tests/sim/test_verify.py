@@ -14,10 +14,10 @@ import pytest
 
 from cuptiprof import verify
 from cuptiprof.cli import main
-from cuptiprof.devices import SimulatedDevice
+from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import DeviceError, MetricError
-from cuptiprof.sim.device import Fault, SimDevice
-from cuptiprof.verify.run import run_probes
+from cuptiprof.sim.sim_device import Fault, SimDevice
+from cuptiprof.verify.checking import run_probes
 from cuptiprof.verify.simulated import SimMachine
 
 ALL = verify.all_probes()

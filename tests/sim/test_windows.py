@@ -8,7 +8,7 @@ import numpy as np
 
 import cuptiprof
 from cuptiprof import _core
-from cuptiprof.sim.device import Op, SimDevice
+from cuptiprof.sim.sim_device import Op, SimDevice
 
 
 def test_a_pause_leaves_the_programs_window_as_it_is(sim: SimDevice) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from report_results import config, make_result, training_step
 
-from cuptiprof.result import Result
+from cuptiprof.data.result import Result
 
 NAN = float("nan")
 GEMM, SGD = "_Z4gemmPfS_i", "sgd"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuptiprof.result import Result
-from cuptiprof.tables import Strings, Table
+from cuptiprof.data.result import Result
+from cuptiprof.data.tables import Strings, Table
 
 HOSTILE = "=cmd|' /C calc'!A0 <b>x</b> [red]r[/red] \x1b[31m\u202eevil\r\n,\"q\" `t` *s* https://evil.example"
 

@@ -15,9 +15,9 @@ from metric_results import GEMM, NAN, counted, launch, values
 from report_results import make_result
 
 from cuptiprof.cli import application_replay, make_parser
-from cuptiprof.cli.application_merge import merge_application_runs
+from cuptiprof.counters.application_merge import merge_application_runs
+from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError, MetricError, ResultError
-from cuptiprof.result import Result
 
 
 def run(metric: str, launches: list[tuple[str, int, float]], losses: Any = None, **more: Any) -> Result:

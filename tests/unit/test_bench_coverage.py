@@ -8,9 +8,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from cuptiprof.bench.correlation import Array
-from cuptiprof.bench.statistics import MedianInterval, median_interval
-from cuptiprof.bench.stopping import Rule, default_rule
+from cuptiprof.bench.stats.correlation import Array
+from cuptiprof.bench.stats.statistics import MedianInterval, median_interval
+from cuptiprof.bench.stats.stopping import Rule, default_rule
 
 RUNS = 2000
 CENTRE = 10_000.0  # ns

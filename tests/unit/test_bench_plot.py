@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from bench_rows import ENVIRONMENT, failed, row
 
-from cuptiprof.bench.plot import is_geometric, lines_over, load_matplotlib, plot_results
-from cuptiprof.bench.row import Row
-from cuptiprof.bench.store import Results
+from cuptiprof.bench.results.plot import is_geometric, lines_over, load_matplotlib, plot_results
+from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.results.store import Results
 from cuptiprof.errors import BenchError, ResultError
 
 
@@ -112,6 +112,6 @@ def test_matplotlib_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_matplotlib_is_not_imported_before_it_draws() -> None:
-    code = "import sys, cuptiprof.bench.plot, cuptiprof.cli; print('matplotlib' in sys.modules, 'torch' in sys.modules)"
+    code = "import sys, cuptiprof.bench.results.plot, cuptiprof.cli; print('matplotlib' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"

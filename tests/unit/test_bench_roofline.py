@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cuptiprof.bench import CounterValue
-from cuptiprof.bench.counters import Demand, Read
+from cuptiprof.bench.attained import make_roofline
+from cuptiprof.bench.counted_calls import Demand, Read
 from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
-from cuptiprof.bench.roofline import make_roofline
 from cuptiprof.errors import BenchError
 from cuptiprof.sim.roofline import CHIPS
 

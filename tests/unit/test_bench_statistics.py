@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from cuptiprof.bench.correlation import autocorrelation, correlation_time, effective_samples, midranks, trend
-from cuptiprof.bench.noise import describe_noise, entropy_stream, fences, line_fit, modes, shannon_entropy
-from cuptiprof.bench.ranks import hodges_lehmann, mann_whitney, pseudo_median, wilcoxon
-from cuptiprof.bench.statistics import (
+from cuptiprof.bench.stats.correlation import autocorrelation, correlation_time, effective_samples, midranks, trend
+from cuptiprof.bench.stats.noise import describe_noise, entropy_stream, fences, line_fit, modes, shannon_entropy
+from cuptiprof.bench.stats.ranks import hodges_lehmann, mann_whitney, pseudo_median, wilcoxon
+from cuptiprof.bench.stats.statistics import (
     mad,
     median_interval,
     quantiles,

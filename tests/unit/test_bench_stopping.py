@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from cuptiprof.bench.statistics import median_interval
-from cuptiprof.bench.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
+from cuptiprof.bench.stats.statistics import median_interval
+from cuptiprof.bench.stats.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 
 
 def stops_at(rule: Rule, samples: np.ndarray, sizes: range | list[int]) -> tuple[int, Stop] | None:

@@ -14,8 +14,8 @@ from bench_rows import ENVIRONMENT, counters, failed, row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuptiprof.bench.row import Row
-from cuptiprof.bench.store import Results, ResultsWriter, read_results
+from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
 from cuptiprof.errors import ResultError
 
 
@@ -196,7 +196,6 @@ INNER = list(row(n=5).to_dict()["measurement"])
 @given(st.sampled_from(FIELDS), Json, st.sampled_from(INNER), Json)
 def test_any_field_may_be_anything(tmp_path_factory: pytest.TempPathFactory, a: str, x: Any, b: str, y: Any) -> None:
     """Read or refused, never another exception; and what is read can be shown."""
-    from cuptiprof.bench.tables import results_report
 
     for line in (point(**{a: x}), measured(**{b: y})):
         path = tmp_path_factory.mktemp("fuzz") / "f.jsonl"
@@ -207,4 +206,4 @@ def test_any_field_may_be_anything(tmp_path_factory: pytest.TempPathFactory, a: 
             continue
         assert isinstance(results, Results)
         for form in ("text", "markdown", "csv", "json"):
-            results_report(results).to(form)
+            results.report().to(form)

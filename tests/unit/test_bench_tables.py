@@ -11,11 +11,11 @@ import pytest
 from bench_rows import ENVIRONMENT, counters, failed, row
 
 from cuptiprof.bench import Roofline
-from cuptiprof.bench.baseline import BaselineComparison, compare_results
-from cuptiprof.bench.row import Row
-from cuptiprof.bench.store import Results
-from cuptiprof.bench.tables import comparison_report, results_report
-from cuptiprof.bench.verdict import Kind
+from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
+from cuptiprof.bench.results.comparison_table import comparison_report
+from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.results.store import Results
+from cuptiprof.bench.stats.verdict import Kind
 
 HOSTILE = '=HYPERLINK("http://x")|<script>alert(1)</script>\n`\x1b[31m'
 
@@ -30,12 +30,10 @@ def cells(report: Any) -> list[dict[str, str]]:
 
 def test_a_row_a_point_in_every_format() -> None:
     roof = Roofline(1e9, 1e6, 5e14, 1e12, 1e15, 3e12, 1000.0, "compute", 0.5, "given")
-    report = results_report(
-        results(
-            row(2048, noise=0.0, params={"n": 256, "dtype": "f16"}, counters=counters(("ipc", 1.5, "")), roofline=roof),
-            failed("MemoryError: no room", params={"n": 512, "dtype": "f16"}),
-        )
-    )
+    report = results(
+        row(2048, noise=0.0, params={"n": 256, "dtype": "f16"}, counters=counters(("ipc", 1.5, "")), roofline=roof),
+        failed("MemoryError: no room", params={"n": 512, "dtype": "f16"}),
+    ).report()
     one, two = report.rows
     assert one | {"notes": ""} == {
         "benchmark": "gemm", "n": 256, "dtype": "f16", "median_ns": 2048.0, "half_width_percent": 0.0, "low_ns": 2048.0,
@@ -50,12 +48,12 @@ def test_a_row_a_point_in_every_format() -> None:
 
 
 def test_benchmarks_with_other_parameters_share_a_table() -> None:
-    report = results_report(results(row(benchmark="a", params={"n": 1}), row(benchmark="b", params={"m": "x"})))
+    report = results(row(benchmark="a", params={"n": 1}), row(benchmark="b", params={"m": "x"})).report()
     assert [(r["n"], r["m"]) for r in report.rows] == [(1, None), (None, "x")]
 
 
 def test_parameters_named_as_columns_keep_both() -> None:
-    (only,) = results_report(results(row(params={"median_ns": 7, "benchmark": "x"}, noise=0.0))).rows
+    (only,) = results(row(params={"median_ns": 7, "benchmark": "x"}, noise=0.0)).report().rows
     assert (only["benchmark"], only["median_ns"]) == ("gemm", 7)
     assert (only["benchmark_2"], only["median_ns_2"]) == ("x", 1000.0)
 
@@ -65,7 +63,7 @@ def test_hostile_names_are_harmless_in_every_format() -> None:
         benchmark=HOSTILE, params={HOSTILE: HOSTILE}, counters=counters((HOSTILE, 1.0, HOSTILE)), notes=(HOSTILE,)
     )
     new = results(bad, failed(HOSTILE, benchmark=HOSTILE), chip=HOSTILE, simulated=False)
-    for report in (results_report(new), comparison_report(compare_results(results(bad), new), new.environment)):
+    for report in (new.report(), comparison_report(compare_results(results(bad), new), new.environment)):
         for form in ("text", "markdown", "csv"):
             assert "\x1b" not in report.to(form)
         markdown = report.to("markdown")
@@ -74,7 +72,7 @@ def test_hostile_names_are_harmless_in_every_format() -> None:
         for cell in (c for r in csv.reader(io.StringIO(report.to("csv"))) for c in r):
             assert not cell.startswith(("=", "@", "+", "-")) or _is_number(cell)
         json.loads(report.to("json"))
-    assert "\x1b[31m" not in results_report(new).to("rich").replace("\x1b[0m", "").split("HYPERLINK")[1][:80]
+    assert "\x1b[31m" not in new.report().to("rich").replace("\x1b[0m", "").split("HYPERLINK")[1][:80]
 
 
 def _is_number(text: str) -> bool:
@@ -91,18 +89,18 @@ def test_numbers_that_no_format_can_show_are_missing() -> None:
     bad = row(params={"n": 1}, counters=counters(("ipc", float("inf"), "")))
     assert bad.measurement is not None
     object.__setattr__(bad.measurement, "interval", Interval(float("inf"), float("nan"), float("inf")))
-    report = results_report(results(bad))
+    report = results(bad).report()
     assert report.rows[0]["median_ns"] is None and report.rows[0]["ipc"] is None
     assert report.to("text") and report.to("json") and report.to("csv") and report.to("markdown")
 
 
 def test_notes_are_said_once_with_their_number() -> None:
     noisy = [row(params={"n": n}, notes=("others use this GPU",)) for n in range(3)]
-    assert results_report(results(*noisy)).content.footers == ("others use this GPU (3 points)",)
+    assert results(*noisy).report().content.footers == ("others use this GPU (3 points)",)
 
 
 def test_no_points() -> None:
-    assert "no points" in results_report(results()).to("text")
+    assert "no points" in results().report().to("text")
     assert "no point is in both runs" in comparison_report(compare_results(results(), results()), {}).to("text")
 
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import cuptiprof.bench.cuda_gpu as cuda_gpu
-from cuptiprof.bench.strategies import Call, Event, Graph
+from cuptiprof.bench.sampling import Event, Graph, MeasuredCall
 from cuptiprof.bench.torch_gpu import TorchGpu
-from cuptiprof.clocks import NoClocks, NvmlClocks
+from cuptiprof.data.clock_state import NoClocks
+from cuptiprof.device.gpu_clocks import NvmlClocks
 from cuptiprof.errors import BenchError
 
 ATTRIBUTES = {13: 1_980_000, 16: 132, 33: 0x3B, 34: 0, 36: 2_619_000, 37: 5120, 38: 50 << 20, 50: 0, 75: 9, 76: 0}
@@ -124,7 +125,7 @@ def test_a_cold_sample_by_events(torch: FakeTorch) -> None:
         torch.said.append("f")
         torch.ms += 1
 
-    call = Call("f", work)
+    call = MeasuredCall("f", work)
     Event().prepare(gpu, call, 1e6, True)
     samples = Event().rounds(gpu, [call], 2, True, lambda: None)[0]
     # Events are made before the first sample, by recording them: making one between two others would be in their time.
@@ -148,7 +149,7 @@ def test_a_cold_sample_by_events(torch: FakeTorch) -> None:
 
 def test_a_graph_is_captured_after_waiting_and_replayed(torch: FakeTorch) -> None:
     gpu = make()
-    call = Call("f", lambda: torch.said.append("f"))
+    call = MeasuredCall("f", lambda: torch.said.append("f"))
     Graph().prepare(gpu, call, 25_000, False)
     assert call.batch == 2
     assert torch.said == ["sync", "capture", "f", "f", "replay", "sync"]

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from cuptiprof.bench.correlation import Array
-from cuptiprof.bench.stopping import default_rule
-from cuptiprof.bench.verdict import Kind, Verdict, judge, judge_pairs, log_contrasts
+from cuptiprof.bench.stats.correlation import Array
+from cuptiprof.bench.stats.stopping import default_rule
+from cuptiprof.bench.stats.verdict import Kind, Verdict, judge, judge_pairs, log_contrasts
 
 RUNS = 1000
 Order = Literal["ABBA", "ABAB"]

@@ -19,7 +19,7 @@ from cuptiprof.errors import ResultError
 SCRIPT = """
 import os, signal, sys
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 print("out", sys.argv[1:])
 with cuptiprof.region("work"):
     SimDevice().launch("_Z6kernelPf", count=5)
@@ -56,7 +56,7 @@ def test_the_script_does_what_it_would_have_done(
     assert done.returncode == status
     assert done.stdout == f"out {[what] if what else []}\n"
     assert stderr in done.stderr
-    assert "cuptiprof/cli/run.py" not in done.stderr  # tracebacks begin in the script
+    assert "cuptiprof/cli/run_command.py" not in done.stderr  # tracebacks begin in the script
     saved = cuptiprof.open(tmp_path / "run")
     assert len(saved.kernels) == 7 and set(saved.kernels["region"]) == {"work"}
 

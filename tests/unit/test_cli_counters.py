@@ -13,13 +13,13 @@ from metric_results import replayed
 
 import cuptiprof
 from cuptiprof.cli import main, make_parser
-from cuptiprof.cli.counters import are_metrics, counter_options, counter_views, take_short_option
+from cuptiprof.cli.metric_arguments import are_metrics, counter_options, counter_views, take_short_option
 from cuptiprof.errors import MetricError
 
 SCRIPT = """
 import sys
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
+from cuptiprof.sim.sim_device import SimDevice
 print("out", sys.argv[1:])
 with cuptiprof.region("work"):
     SimDevice().launch("_Z6kernelPf", count=5)

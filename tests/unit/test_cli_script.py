@@ -14,7 +14,7 @@ import pytest
 
 import cuptiprof
 
-LAUNCH = "from cuptiprof.sim.device import SimDevice; SimDevice().launch('k')\n"
+LAUNCH = "from cuptiprof.sim.sim_device import SimDevice; SimDevice().launch('k')\n"
 SCRIPTS = {
     "a child forked by the script exits": """
         import os, sys
@@ -125,7 +125,7 @@ def test_an_interruption_while_the_profile_is_saved(number: int, tmp_path: Path)
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys, time\n"
         "def patch():\n"
-        "    import cuptiprof.runs as runs\n"
+        "    import cuptiprof.io.runs as runs\n"
         "    save = runs.save_run\n"
         "    def slow(*args, **kwargs):\n"
         f"        os.kill(os.getpid(), {int(number)})\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cuptiprof.device.nvtx_injection import complaint
 from cuptiprof.doctor import surroundings as s
-from cuptiprof.nvtx_injection import complaint
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cuptiprof.elf import ElfError, read_elf
-from cuptiprof.sim.device import library_path
+from cuptiprof.device.elf import ElfError, read_elf
+from cuptiprof.sim.sim_device import library_path
 
 
 def _read(file: Path, data: bytes) -> bool:

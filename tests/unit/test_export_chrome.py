@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from report_results import HOSTILE, config, make_result, training_step
 
 import cuptiprof
+from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
-from cuptiprof.export.chrome.clock import WEEK
-from cuptiprof.result import Result
+from cuptiprof.io.chrome.clock import WEEK
 
 
 def written(result: Result, path: Path) -> dict[str, Any]:

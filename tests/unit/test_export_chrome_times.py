@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from report_results import make_result
 
 import cuptiprof
-from cuptiprof.export.chrome.clock import KINETO_PERIOD, WEEK
-from cuptiprof.export.chrome.text import microseconds
-from cuptiprof.result import Result
+from cuptiprof.data.result import Result
+from cuptiprof.io.chrome.clock import KINETO_PERIOD, WEEK
+from cuptiprof.io.chrome.json_text import microseconds
 
 TRACES = [
     "train-v100",

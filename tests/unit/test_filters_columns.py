@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cuptiprof import _core
 from cuptiprof.errors import CuptiprofError, FilterError
-from cuptiprof.filters import KernelFilter, Launch
+from cuptiprof.filter.kernel_filter import KernelFilter, Launch
 
 STRINGS = ["", "_Z4gemmIfEvv", "relu", "fwd", "fwd/a", "bwd"]
 CONFIG_COLUMNS = (
@@ -23,7 +23,7 @@ CONFIG_COLUMNS = (
 
 
 class Columns:
-    """The part of cuptiprof.result.Table that mask() uses."""
+    """The part of cuptiprof.data.result.Table that mask() uses."""
 
     def __init__(self, columns, strings=()):
         self.columns, self.strings = columns, list(strings)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cuptiprof.filters import KernelFilter, Launch
+from cuptiprof.filter.kernel_filter import KernelFilter, Launch
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "filter_examples.json").read_text())
 

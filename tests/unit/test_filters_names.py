@@ -10,7 +10,7 @@ import time
 import pytest
 
 from cuptiprof import _core
-from cuptiprof.filters import demangle, function_base
+from cuptiprof.filter.kernel_filter import demangle, function_base
 
 # Mangled, demangled, function name, qualified name.
 NAMES = [

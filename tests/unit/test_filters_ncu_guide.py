@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuptiprof.errors import FilterError
-from cuptiprof.filters import KernelFilter, Launch
+from cuptiprof.filter.kernel_filter import KernelFilter, Launch
 
 
 def selects(expression, **launch):

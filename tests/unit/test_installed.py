@@ -15,7 +15,9 @@ import cuptiprof
 @pytest.mark.parametrize("what", ["checkout", "other python", "broken"])
 def test_the_compiled_part_is_missing(what: str, tmp_path: Path) -> None:
     package = Path(cuptiprof.__file__).parent
-    shutil.copytree(package, tmp_path / "cuptiprof", ignore=shutil.ignore_patterns("*.so", "__pycache__", "data"))
+    shutil.copytree(
+        package, tmp_path / "cuptiprof", ignore=shutil.ignore_patterns("*.so", "__pycache__", "lists", "traces")
+    )
     if what == "checkout":
         (tmp_path / "pyproject.toml").write_text("[project]\n")
     if what == "other python":

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-import cuptiprof
 
 ROOT = Path(__file__).resolve().parents[2]
 CSRC = ROOT / "csrc"
@@ -102,54 +97,3 @@ def test_native_file_names_are_told_apart() -> None:
     for path in SOURCES:
         places.setdefault(path.stem, set()).add(path.parent)
     assert not {name: found for name, found in places.items() if len(found) > 1}
-
-
-def imports(path: Path) -> set[str]:
-    out = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            out |= {a.name for a in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            out.add(node.module)
-    return out
-
-
-PACKAGE = ROOT / "cuptiprof"
-ONLY_IN = {
-    "rich": ("report/render/to_rich.py", "cli/"),
-    "pyarrow": ("export/", "runs.py", "tables.py", "spill.py"),
-    "torch": ("bench/torch_gpu.py", "sim/pytorch/dispatch_mode.py"),
-    "matplotlib": ("bench/plot.py",),
-    "pynvml": ("clocks.py",),
-}
-
-
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_python_layers(path: Path) -> None:
-    name = str(path.relative_to(PACKAGE))
-    used = imports(path)
-    for library, places in ONLY_IN.items():
-        if any(i == library or i.startswith(library + ".") for i in used):
-            assert name.startswith(places), f"{name} imports {library}"
-    if name.startswith(("report/", "export/")):
-        forbidden = {"cuptiprof.session", "cuptiprof.devices", "cuptiprof.locate", "cuptiprof.cli", "cuptiprof.sim"}
-        assert not {i for i in used if any(i == f or i.startswith(f + ".") for f in forbidden)}
-
-
-def test_import_is_light() -> None:
-    """`import cuptiprof` brings in none of the big libraries and loads no CUDA library."""
-    code = (
-        "import sys, cuptiprof\n"
-        "bad = [m for m in ('torch', 'pyarrow', 'rich', 'pandas', 'polars', 'matplotlib') if m in sys.modules]\n"
-        "maps = open('/proc/self/maps').read()\n"
-        "print(bad, 'libcuda' in maps or 'libcupti' in maps)"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[] False"
-
-
-def test_public_names() -> None:
-    for name in cuptiprof.__all__:
-        assert getattr(cuptiprof, name) is not None
-    with pytest.raises(AttributeError):
-        _ = cuptiprof.nonsense  # type: ignore[attr-defined]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cuptiprof import _core
-from cuptiprof.elf import ElfError, read_elf
-from cuptiprof.sim.device import library_path
+from cuptiprof.device.elf import ElfError, read_elf
+from cuptiprof.sim.sim_device import library_path
 
 ALLOWED = re.compile(
     r"(libstdc\+\+|libgcc_s|libc|libm|libpthread|libdl|librt|ld-linux[-\w]*|libpython[\d.]+)\.so\.[\d.]+"

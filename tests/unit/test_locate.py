@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cuptiprof import locate
+from cuptiprof.device import locate
+from cuptiprof.device.locate import Found, candidates, choose, file_version, find_cupti, major_version
 from cuptiprof.errors import DeviceError
-from cuptiprof.locate import Found, candidates, choose, file_version, find_cupti, major_version
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_major_version() -> None:
 def test_looking_loads_nothing() -> None:
     """A search must not leave a libcupti in the process that was only looked at."""
     code = (
-        "from cuptiprof.locate import candidates, find_cupti\n"
+        "from cuptiprof.device.locate import candidates, find_cupti\n"
         "assert list(candidates()); find_cupti()\n"
         "print([l for l in open('/proc/self/maps') if 'libcupti.so' in l])"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cuptiprof.metrics import format_value, resolve
-from cuptiprof.report.metric_units import form_of, format_level, format_metric, infer_unit, scale_metric
+from cuptiprof.text.metric_units import form_of, format_level, format_metric, infer_unit, scale_metric
 
 
 @pytest.mark.parametrize(

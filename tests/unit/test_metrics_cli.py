@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cuptiprof.cli import main
-from cuptiprof.metrics import tables
+from cuptiprof.metrics import name_tables
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +31,7 @@ def as_json(*arguments: str) -> dict[str, Any]:
 
 def test_the_list_has_everything() -> None:
     rows = as_json()["rows"]
-    assert {r["name"] for r in rows} == {*tables.metrics(), *tables.derived()}
+    assert {r["name"] for r in rows} == {*name_tables.metrics(), *name_tables.derived()}
     row = next(r for r in rows if r["name"] == "dram_read_bytes")
     assert (row["unit"], row["status"], row["expression"]) == ("byte", "official-direct", "dram__bytes_read.sum")
     assert "GH100" in row["chips"].split() and "GA10B" not in row["chips"].split()
@@ -47,7 +47,7 @@ def test_the_list_of_a_chip_has_what_it_has() -> None:
 
 def test_events_and_search() -> None:
     rows = as_json("--query-events")["rows"]
-    assert {r["name"] for r in rows} == set(tables.events())
+    assert {r["name"] for r in rows} == set(name_tables.events())
     found = as_json("--search", "L2 WRITE")["rows"]
     assert found and all("l2 write" in (r["description"] + r["name"]).lower() for r in found)
     text = run("--search", "nothing has this").stdout

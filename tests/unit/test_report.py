@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cuptiprof
+from cuptiprof.analysis.aggregate import covered_before, group_stats, union
 from cuptiprof.errors import ResultError
-from cuptiprof.report.aggregate import covered_before, group_stats, union
-from cuptiprof.report.units import format_byte_rate, format_bytes, format_flop_rate, format_time
-from cuptiprof.schedule import Action, schedule
-from cuptiprof.units import parse_bytes
+from cuptiprof.session.schedule import Action, schedule
+from cuptiprof.text.sizes import parse_bytes
+from cuptiprof.text.units import format_byte_rate, format_bytes, format_flop_rate, format_time
 
 # Numbers printed by nvprof itself: five significant digits, six for seconds.
 NVPROF = [

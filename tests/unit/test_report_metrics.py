@@ -17,9 +17,9 @@ from metric_results import GEMM, NAN, counted, iterated, launch, replayed, value
 from report_results import HOSTILE, make_result
 
 import cuptiprof
-from cuptiprof.report.counters import CounterPlan, join_keys, join_launches
-from cuptiprof.result import Result
-from cuptiprof.tables import Strings, Table
+from cuptiprof.analysis.kernel_counters import RecordedPlan, join_keys, join_launches
+from cuptiprof.data.result import Result
+from cuptiprof.data.tables import Strings, Table
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VIEWS = ["metrics", "events", "metrics-wide", "metrics-long", "sections", "memory-path", "priorities", "samples"]
@@ -233,7 +233,7 @@ def test_damaged_metadata_is_left_out(damage: Any) -> None:
     for view in VIEWS:
         assert str(r.report(view))
     assert r.metrics_table().rows[0]["ipc"] == 1.0
-    plan = CounterPlan.of({"counters": damage})
+    plan = RecordedPlan.of({"counters": damage})
     assert plan is None or (plan.passes is None and not plan.simulated and not plan.notes)
 
 

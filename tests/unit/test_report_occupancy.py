@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cuptiprof import occupancy as occ
+from cuptiprof.data import occupancy as occ
 
 REFERENCE = Path(__file__).parents[1] / "golden" / "occupancy_cuda13.csv"
 

@@ -14,9 +14,9 @@ from conftest import trace_path
 from report_results import HOSTILE, make_result, training_step
 
 import cuptiprof
+from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
 from cuptiprof.report import VIEWS
-from cuptiprof.result import Result
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -7,8 +7,8 @@ import math
 import pytest
 from metric_results import counted, launch, values
 
-from cuptiprof.report import rules
-from cuptiprof.report.rules import Message, evaluate
+from cuptiprof.analysis import rules
+from cuptiprof.analysis.rules import Message, evaluate
 
 BALANCED = {rules.COMPUTE: 75.0, rules.MEMORY: 70.0}
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cuptiprof
-from cuptiprof import enums
+from cuptiprof.data import enums
+from cuptiprof.data.result import Losses, Result
+from cuptiprof.data.tables import Strings, Table, merge, schema
 from cuptiprof.errors import ResultError
-from cuptiprof.result import Losses, Result
-from cuptiprof.tables import Strings, Table, merge, schema
-from cuptiprof.trace_import import import_trace, to_ns
+from cuptiprof.io.kineto import import_trace, to_ns
 
 TRACES = ["alexnet-a100", "triton-a100", "counters-a100", "train-v100"]
 
@@ -52,7 +52,7 @@ def test_columns_are_views() -> None:
 
 
 def test_native_columns_are_not_copied() -> None:
-    from cuptiprof.sim.device import SimDevice
+    from cuptiprof.sim.sim_device import SimDevice
 
     with cuptiprof.profile(device="sim") as prof:
         SimDevice().launch("k", count=10)
@@ -217,7 +217,7 @@ def test_truncated_gzip(tmp_path: Path) -> None:
 
 
 def test_gzip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import cuptiprof.trace_import as module
+    import cuptiprof.io.kineto as module
 
     monkeypatch.setattr(module, "MAX_BYTES", 1 << 20)
     file = tmp_path / "t.json.gz"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import cuptiprof
-import cuptiprof.files
+import cuptiprof.io.files
+from cuptiprof.data.result import Result
+from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
-from cuptiprof.result import Result
-from cuptiprof.tables import Strings, Table
 
 
 def result(rows: int, name: str = "k") -> Result:
@@ -64,7 +64,7 @@ def test_readers_beside_writers(exchange: bool, tmp_path: Path, monkeypatch: pyt
         def refuse(first: Path, second: Path) -> None:
             raise OSError(22, "Invalid argument")
 
-        monkeypatch.setattr(cuptiprof.files, "_exchange", refuse)
+        monkeypatch.setattr(cuptiprof.io.files, "_exchange", refuse)
     run = tmp_path / "run"
     result(10, "a").save(run)
     stop, wrong, reads = threading.Event(), [], []
@@ -154,4 +154,4 @@ def test_files_have_the_mode_that_others_have(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert (tmp_path / "a.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
     assert (tmp_path / "run").stat().st_mode == (tmp_path / "folder").stat().st_mode
-    assert "umask" not in Path(cuptiprof.files.__file__).read_text()
+    assert "umask" not in Path(cuptiprof.io.files.__file__).read_text()

@@ -7,8 +7,8 @@ import tracemalloc
 import pytest
 
 import cuptiprof
-from cuptiprof.sim.device import SimDevice
-from cuptiprof.steps import Step, Steps
+from cuptiprof.session.steps import Step, Steps
+from cuptiprof.sim.sim_device import SimDevice
 
 
 @pytest.mark.parametrize("keep_first", [True, False])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cuptiprof.sim.pytorch.calls import Array, Call
-from cuptiprof.sim.pytorch.launches import Copy, Kernel, Set, Wait, Work, duration_ns
+from cuptiprof.sim.pytorch.launches import Copy, KernelWork, Set, Wait, Work, duration_ns
 from cuptiprof.sim.pytorch.operators import OPERATORS, plan
 from cuptiprof.sim.pytorch.tensor_lists import OptimizerStep
 from cuptiprof.sim.roofline import CHIPS
@@ -19,9 +19,9 @@ def ask(op: str, *args: Any, out: Any = None, chip: str = "H100", **fields: Any)
     return plan(Call(op, args, {}, outputs, CHIPS[chip], **fields))[0]
 
 
-def one(work: list[Work]) -> Kernel:
+def one(work: list[Work]) -> KernelWork:
     (kernel,) = work
-    assert isinstance(kernel, Kernel)
+    assert isinstance(kernel, KernelWork)
     return kernel
 
 
@@ -41,7 +41,7 @@ def test_products_do_all_operations(m: int, n: int, k: int, batch: int) -> None:
 
 
 def test_tiles_fill_the_chip() -> None:
-    def product(m: int, n: int, k: int) -> Kernel:
+    def product(m: int, n: int, k: int) -> KernelWork:
         return one(ask("mm", Array((m, k)), Array((k, n)), out=Array((m, n))))
 
     assert product(8192, 8192, 8192).grid == (64, 64, 1) and "128x128" in product(8192, 8192, 8192).name
@@ -97,7 +97,7 @@ def test_an_embedding_reads_rows_not_the_table() -> None:
 
 def test_reductions() -> None:
     whole = ask("sum", Array((1 << 24,)), out=Array(()))
-    assert isinstance(whole[0], Set) and isinstance(whole[1], Kernel)  # blocks share one output: a semaphore
+    assert isinstance(whole[0], Set) and isinstance(whole[1], KernelWork)  # blocks share one output: a semaphore
     rows = one(ask("mean", Array((4096, 512)), out=Array((4096,))))
     assert rows.moved == 4 * (4096 * 512 + 4096) and "mean" in rows.name
     assert ask("sum", Array((0,)), out=Array(())) == []
@@ -118,23 +118,23 @@ def test_attention() -> None:
     single = Array(q.shape)
     assert "fmha_cutlassF_f32" in one(ask("_scaled_dot_product_flash_attention_for_cpu", single, single, single, out=single)).name  # fmt: skip
     backward = ask("_scaled_dot_product_flash_attention_for_cpu_backward", q, q, q, q, q, q, 0.0, False, out=(q, q, q))
-    assert sum(w.operations for w in backward if isinstance(w, Kernel)) == 2.5 * full.operations
+    assert sum(w.operations for w in backward if isinstance(w, KernelWork)) == 2.5 * full.operations
 
 
 def test_convolution() -> None:
     x, w, y = Array((8, 16, 32, 32)), Array((64, 16, 3, 3)), Array((8, 64, 30, 30))
     rest = (None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
-    work = [k for k in ask("convolution", x, w, *rest, out=y) if isinstance(k, Kernel)]
+    work = [k for k in ask("convolution", x, w, *rest, out=y) if isinstance(k, KernelWork)]
     main = [k for k in work if k.operations]
     assert len(main) == 1 and main[0].operations == 2 * y.numel * 16 * 9
-    assert [re.findall(r"n\w+To\w+Kernel", k.name) for k in work if k not in main] == [
+    assert [re.findall(r"n\w+To\w+KernelWork", k.name) for k in work if k not in main] == [
         ["nchwToNhwcKernel"],
         ["nhwcToNchwKernel"],
     ]
     assert main[0].peak == CHIPS["H100"].tf32  # torch's default for convolutions
     assert len(ask("convolution", x, w, *rest, out=y, cudnn_tf32=False)) == 1
     back = ask("convolution_backward", y, x, w, [64], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, True], out=(w, w))  # fmt: skip
-    names = [k.name for k in back if isinstance(k, Kernel)]
+    names = [k.name for k in back if isinstance(k, KernelWork)]
     assert any("wgrad" in n for n in names) and not any("dgrad" in n for n in names)
     assert any("reduce_kernel" in n for n in names)
 
@@ -146,8 +146,8 @@ def test_list_launches_hold_so_many_tensors_and_blocks(sizes: list[int], launche
     tensors = [Array((n,)) for n in sizes]
     work = ask("_foreach_mul_", tensors, 0.5)
     assert len(work) == launches
-    assert sum(w.operations for w in work if isinstance(w, Kernel)) == sum(sizes)
-    assert sum(w.moved for w in work if isinstance(w, Kernel)) == pytest.approx(2 * 4 * sum(sizes))
+    assert sum(w.operations for w in work if isinstance(w, KernelWork)) == sum(sizes)
+    assert sum(w.moved for w in work if isinstance(w, KernelWork)) == pytest.approx(2 * 4 * sum(sizes))
 
 
 def test_an_optimizer_step_becomes_list_launches() -> None:
@@ -197,7 +197,7 @@ def test_every_operator_gives_launches_that_a_gpu_takes(op: str) -> None:
             planned += 1
             for w in work:
                 assert duration_ns(chip, w) >= 0
-                if isinstance(w, Kernel):
+                if isinstance(w, KernelWork):
                     assert min(w.grid) >= 1 and w.grid[0] < 1 << 31 and max(w.grid[1:]) < 1 << 16
                     assert 1 <= w.block[0] * w.block[1] * w.block[2] <= 1024
                     assert w.shared <= (232448 if chip.architecture >= 90 else 98304)

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from cuptiprof import _core, devices
+from cuptiprof import _core
 from cuptiprof.cli import main
+from cuptiprof.device import devices
 from cuptiprof.errors import DeviceError
-from cuptiprof.verify import Counted, CudaMachine, Launch, Measured, Traced, all_probes, open_machine
+from cuptiprof.verify import Counted, CudaMachine, KernelLaunch, Measured, Traced, all_probes, open_machine
 from cuptiprof.verify.machine import L2_BYTES, MAJOR, MINOR, SM_COUNT
 
 SOURCES = Path(__file__).resolve().parents[2] / "csrc/probes"
@@ -166,7 +167,7 @@ def test_what_a_probe_gives_to_the_driver(machine: CudaMachine, name: str) -> No
     assert gpu.memory == {}
 
 
-def reach(launch: Launch) -> dict[int, int]:
+def reach(launch: KernelLaunch) -> dict[int, int]:
     """Argument -> bytes from its start that the kernel touches, from what the sources say."""
     args, threads = launch.args, launch.threads
     number = [a if isinstance(a, int) else 0 for a in args]

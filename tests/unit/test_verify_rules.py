@@ -9,10 +9,21 @@ import pytest
 
 from cuptiprof import _core
 from cuptiprof.errors import CuptiprofError, DeviceError
-from cuptiprof.verify import RIGHT, SKIPPED, WRONG, Check, Counted, Expected, Facts, Launch, exit_status, make_report
+from cuptiprof.verify import (
+    RIGHT,
+    SKIPPED,
+    WRONG,
+    Check,
+    Counted,
+    Expected,
+    Facts,
+    KernelLaunch,
+    exit_status,
+    make_report,
+)
+from cuptiprof.verify.checking import FAILED, _check, all_probes
 from cuptiprof.verify.control_flow import _lanes_in_a_bank
 from cuptiprof.verify.memory import _sectors_of_warp
-from cuptiprof.verify.run import FAILED, _check, all_probes
 from cuptiprof.verify.simulated import SimMachine
 
 
@@ -116,7 +127,7 @@ def test_occupancies_of_an_h100() -> None:
 
 
 def test_launch_sizes() -> None:
-    launch = Launch("k", 3, 48)
+    launch = KernelLaunch("k", 3, 48)
     assert (launch.threads, launch.warps) == (144, 6)
 
 
@@ -137,7 +148,7 @@ def test_the_report_counts_verdicts_and_hides_nothing() -> None:
 
 
 def test_the_simulated_library_runs_no_kernels() -> None:
-    from cuptiprof.devices import open_device
+    from cuptiprof.device.devices import open_device
 
     library = open_device("sim").library
     with pytest.raises(CuptiprofError) as error:

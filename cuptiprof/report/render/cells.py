@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cuptiprof.report.metric_units import format_metric, scale_metric
 from cuptiprof.report.model import Column, View
-from cuptiprof.report.names import printable
-from cuptiprof.report.units import (
+from cuptiprof.text.metric_units import format_metric, scale_metric
+from cuptiprof.text.names import printable
+from cuptiprof.text.units import (
     TimeUnit,
     format_byte_rate,
     format_bytes,

@@ -11,8 +11,8 @@ import io
 from typing import Any
 
 from cuptiprof.report.model import Column, Report, View
-from cuptiprof.report.names import printable
-from cuptiprof.report.units import TimeUnit, check_time_unit, is_missing, ns_per
+from cuptiprof.text.names import printable
+from cuptiprof.text.units import TimeUnit, check_time_unit, is_missing, ns_per
 
 # A spreadsheet runs a cell that begins with one of these as a formula. No C++ name begins so, hostile ones may.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

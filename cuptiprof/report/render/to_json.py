@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from cuptiprof.report.model import Report, View
-from cuptiprof.report.units import is_missing
+from cuptiprof.text.units import is_missing
 
 
 def plain_rows(view: View) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from cuptiprof.report.model import Report
-from cuptiprof.report.names import printable
 from cuptiprof.report.render.cells import (
     format_column,
     human_columns,
@@ -14,7 +13,8 @@ from cuptiprof.report.render.cells import (
     missing_notes,
     table_spans,
 )
-from cuptiprof.report.units import check_time_unit
+from cuptiprof.text.names import printable
+from cuptiprof.text.units import check_time_unit
 
 # What Markdown, or the HTML inside it, would read as markup: everywhere, at the start of a line, and bare addresses.
 _MARKUP = re.compile(r"[\\`*_\[\]<>|&~$@]|^(?:[#+-]|\d+[.)])(?=\s|$|[#+-])|https?(?=:)|www(?=\.)", re.ASCII)

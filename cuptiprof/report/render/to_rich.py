@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 from cuptiprof.report.model import Column, Report
-from cuptiprof.report.names import display_width, printable
 from cuptiprof.report.render.cells import (
     format_column,
     human_columns,
@@ -15,7 +14,8 @@ from cuptiprof.report.render.cells import (
     table_spans,
 )
 from cuptiprof.report.render.to_text import plain_table
-from cuptiprof.report.units import check_time_unit
+from cuptiprof.text.names import display_width, printable
+from cuptiprof.text.units import check_time_unit
 
 _GAP = 1  # blank cells after a column
 _MIN_NAME = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cuptiprof.report.model import Report, View
-from cuptiprof.report.names import display_width, printable
 from cuptiprof.report.render.cells import (
     format_column,
     heading_lines,
@@ -12,7 +11,8 @@ from cuptiprof.report.render.cells import (
     message_rows,
     missing_notes,
 )
-from cuptiprof.report.units import TimeUnit, check_time_unit
+from cuptiprof.text.names import display_width, printable
+from cuptiprof.text.units import TimeUnit, check_time_unit
 
 _PREFIX = "==cuptiprof== "
 

@@ -18,13 +18,13 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cuptiprof.sim.device import Flag, Op, SimDevice
 from cuptiprof.sim.pytorch.calls import Array, Call
-from cuptiprof.sim.pytorch.launches import Copy, Kernel, Set, Work, duration_ns
+from cuptiprof.sim.pytorch.launches import Copy, KernelWork, Set, Work, duration_ns
 from cuptiprof.sim.pytorch.operators import plan
 from cuptiprof.sim.pytorch.products import PRODUCTS
 from cuptiprof.sim.pytorch.tensor_lists import OptimizerStep
 from cuptiprof.sim.roofline import CHIPS
+from cuptiprof.sim.sim_device import Flag, Op, SimDevice
 
 _COPY_KINDS = {"HtoD": 1, "DtoH": 2, "DtoD": 8}  # CUpti_ActivityMemcpyKind
 _PLANNED_LIMIT = 1 << 16
@@ -118,7 +118,7 @@ class TorchSimulation:
 
     def _op(self, work: Work) -> Any:
         fields: dict[str, Any] = {"duration_ns": duration_ns(self.chip, work)}
-        if isinstance(work, Kernel):
+        if isinstance(work, KernelWork):
             fields |= {"name": work.name, "grid": work.grid, "block": work.block}
             fields |= {"registers_per_thread": work.registers, "dynamic_shared_memory": work.shared}
             return self.device.ops(1, Op.KERNEL, **fields)

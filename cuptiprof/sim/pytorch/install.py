@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-    from cuptiprof.sim.device import SimDevice
+    from cuptiprof.sim.sim_device import SimDevice
 
 
 class _AfterTorch:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuptiprof.sim import roofline
-from cuptiprof.sim.roofline import Roofline
+from cuptiprof.sim.roofline import ChipRoofline
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelWork:
     """One launch. Work is stated, not time: the roofline turns it into a duration.
 
     Attributes:
@@ -53,7 +53,7 @@ class Wait:
     """cudaStreamSynchronize."""
 
 
-Work = Kernel | Copy | Set | Wait
+Work = KernelWork | Copy | Set | Wait
 
 _C_TYPES = {
     "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long",
@@ -86,9 +86,9 @@ def grid(count: int, per_block: int) -> tuple[int, int, int]:
     return (max(1, -(-count // per_block)), 1, 1)
 
 
-def duration_ns(chip: Roofline, work: Work) -> int:
+def duration_ns(chip: ChipRoofline, work: Work) -> int:
     """Modelled duration of one piece of work, ns (0: a wait has none of its own)."""
-    if isinstance(work, Kernel):
+    if isinstance(work, KernelWork):
         return roofline.kernel_ns(
             chip,
             operations=work.operations,

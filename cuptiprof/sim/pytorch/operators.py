@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cuptiprof.sim.pytorch.calls import Array, Call
-from cuptiprof.sim.pytorch.launches import Copy, Kernel, Set, Wait, Work, grid, kernel_name
+from cuptiprof.sim.pytorch.launches import Copy, KernelWork, Set, Wait, Work, grid, kernel_name
 from cuptiprof.sim.pytorch.products import PRODUCTS
 from cuptiprof.sim.pytorch.tensor_lists import list_launches
 
@@ -51,7 +51,7 @@ class Family:
             op=call.op.strip("_"), direction="backward" if "backward" in call.op else "forward"
         ).split()
         kernels: list[Work] = [
-            Kernel(
+            KernelWork(
                 kernel_name(name, call.op, call.out.dtype), blocks, (self.threads, 1, 1), self.registers,
                 operations=self.operations * main.numel / len(names), moved=moved / len(names), access=self.access,
             )
@@ -70,7 +70,7 @@ def _indexed(call: Call) -> tuple[Array, int]:
 
 def _fill(call: Call) -> list[Work]:
     name = kernel_name("vectorized_elementwise_kernel", "fill", call.out.dtype)
-    return [Kernel(name, grid(call.out.numel, 512), moved=call.out.bytes)] if call.out.numel else []
+    return [KernelWork(name, grid(call.out.numel, 512), moved=call.out.bytes)] if call.out.numel else []
 
 
 def _elementwise(call: Call, op: str = "") -> list[Work]:
@@ -83,7 +83,7 @@ def _elementwise(call: Call, op: str = "") -> list[Work]:
     vectorized = all(a.dense and a.shape == work.shape and a.layout == work.layout for a in tensors)
     name = kernel_name(f"{'vectorized_' if vectorized else ''}elementwise_kernel", op or call.op, call.out.dtype)
     blocks = grid(work.numel, 512 if vectorized else 256)
-    return [Kernel(name, blocks, operations=0 if op else work.numel, moved=call.moved)]
+    return [KernelWork(name, blocks, operations=0 if op else work.numel, moved=call.moved)]
 
 
 def _reduce(call: Call) -> list[Work]:
@@ -95,7 +95,7 @@ def _reduce(call: Call) -> list[Work]:
     rows = 16 if length <= 1024 else 1
     x = -(-max(1, out.numel) // rows)
     y = min(64, max(1, length // 65536)) if x < 64 else 1
-    kernel = Kernel(
+    kernel = KernelWork(
         kernel_name("reduce_kernel", call.op, source.dtype), (x, y, 1), (32, 16, 1), shared=16 if rows > 1 else 4096,
         operations=source.numel, moved=source.bytes + out.bytes, access="reduce",
     )  # fmt: skip

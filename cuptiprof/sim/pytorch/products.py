@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from cuptiprof.sim.pytorch.calls import Array, Call
-from cuptiprof.sim.pytorch.launches import Kernel, Work, grid, kernel_name
+from cuptiprof.sim.pytorch.launches import KernelWork, Work, grid, kernel_name
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8"}
 # Assumption: what a block of a square tile reaches of its SM's peak; smaller tiles reuse less of what they load.
@@ -36,7 +36,7 @@ def gemm(call: Call, dtype: str, m: int, n: int, k: int, batch: int = 1, layout:
     tail = f"{tile}x{tile}_{layout}" + "_splitK" * (split > 1)
     moved = item * ((m * k + k * n) * batch + results) + (8 * results * split if split > 1 else 0)
     peak = call.chip.peak(dtype, tf32=call.tf32) * _TILES[tile]
-    kernel = Kernel(
+    kernel = KernelWork(
         _name(call, dtype, "gemm", tail, tf32=call.tf32), (x, y, batch * split), (256 if tile > 32 else 128, 1, 1), 168,
         item * 64 * 2 * tile, 2.0 * results * k, peak=peak, efficiency="gemm", moved=moved, whole_sm=True,
     )  # fmt: skip
@@ -69,9 +69,13 @@ def _convolution(call: Call) -> list[Work]:
     def relayout(kind: str, a: Array) -> list[Work]:
         if not tensor_cores or len(a.shape) != 4 or not a.contiguous or a.shape[1] == 1:
             return []
-        return [Kernel(kernel_name(f"cudnn::ops::{kind}Kernel", kind, a.dtype), grid(a.numel, 1024), moved=2 * a.bytes)]
+        return [
+            KernelWork(
+                kernel_name(f"cudnn::ops::{kind}KernelWork", kind, a.dtype), grid(a.numel, 1024), moved=2 * a.bytes
+            )
+        ]
 
-    def product(direction: str, a: Array, b: Array, result: Array) -> Kernel:
+    def product(direction: str, a: Array, b: Array, result: Array) -> KernelWork:
         name = _name(call, x.dtype, f"{direction}_implicit_gemm", "nhwc_tilesize128x128x32", tf32=call.cudnn_tf32)
         if groups > 1:
             name = kernel_name(f"conv_depthwise2d_{direction}", call.op, x.dtype)
@@ -79,7 +83,7 @@ def _convolution(call: Call) -> list[Work]:
         columns = max(1, math.prod(result.shape[1:]) if direction == "wgrad" else result.shape[1])
         blocks = max(1, -(-(result.numel // columns) // 128) * -(-columns // 128))
         split = max(1, min(16, call.chip.sms // blocks)) if direction == "wgrad" else 1  # a sum over all pixels
-        return Kernel(
+        return KernelWork(
             name, (blocks, 1, split), (128, 1, 1), 230, 98304 if tensor_cores else 0,
             operations=2.0 * (x if transposed else out).numel * math.prod(weight.shape[1:]), peak=peak, efficiency="conv",
             moved=a.bytes + b.bytes + result.bytes, whole_sm=groups == 1,
@@ -94,10 +98,10 @@ def _convolution(call: Call) -> list[Work]:
         work += [*relayout("nchwToNhwc", x), product("wgrad", out, x, weight)]
     if to_bias:
         name = kernel_name("reduce_kernel", "sum", out.dtype)
-        work.append(Kernel(name, (max(1, out.shape[1]), 1, 1), (512, 1, 1), moved=out.bytes, access="reduce"))
+        work.append(KernelWork(name, (max(1, out.shape[1]), 1, 1), (512, 1, 1), moved=out.bytes, access="reduce"))
     if not backward and len(call.inputs) > 2:
         work.append(
-            Kernel(kernel_name("elementwise_kernel", "add", out.dtype), grid(out.numel, 256), moved=2 * out.bytes)
+            KernelWork(kernel_name("elementwise_kernel", "add", out.dtype), grid(out.numel, 256), moved=2 * out.bytes)
         )
     return work
 
@@ -113,7 +117,7 @@ def _attention(call: Call) -> list[Work]:
     function = f"pytorch_flash::flash_{'bwd' if backward else 'fwd'}_kernel"
     if not flash:
         function = f"PyTorchMemEffAttention::fmha_cutlass{'B' if backward else 'F'}_{_TYPES.get(q.dtype, 'f32')}"
-    kernel = Kernel(
+    kernel = KernelWork(
         kernel_name(function, call.op, q.dtype), (-(-length // (128 if flash else 64)), batch, heads), (128, 1, 1), 255, 49152,
         operations, call.chip.peak(q.dtype, tf32=call.tf32), "attention", call.moved, whole_sm=True,
     )  # fmt: skip
@@ -130,7 +134,7 @@ def _lstm_layer(call: Call) -> list[Work]:
     gates, hidden = weight_hh.shape
     name = kernel_name(f"LSTM_elementWise_{'bp1' if 'backward' in call.op else 'fp'}", call.op, x.dtype)
     moved = x.itemsize * batch * (gates + 3 * hidden)
-    cell = Kernel(name, grid(batch * hidden, 256), registers=40, operations=30 * batch * hidden, moved=moved)
+    cell = KernelWork(name, grid(batch * hidden, 256), registers=40, operations=30 * batch * hidden, moved=moved)
     steps = [*gemm(call, x.dtype, batch, gates, hidden), cell] * time
     return (gemm(call, x.dtype, time * batch, gates, features) + steps) * (2 if "backward" in call.op else 1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cuptiprof.sim.pytorch.calls import Array, Call
-from cuptiprof.sim.pytorch.launches import Kernel, Work, grid, kernel_name
+from cuptiprof.sim.pytorch.launches import KernelWork, Work, grid, kernel_name
 
 _CHUNK = 65536  # elements a block, multi_tensor_apply.cuh: kChunkSize
 _MAX_BLOCKS = 320  # a launch: depth_to_max_blocks
@@ -25,7 +25,7 @@ def _launches(op: str, sizes: Sequence[int], dtype: str, depth: int, moved: floa
     count = max(-(-len(sizes) // _MAX_TENSORS[depth]), -(-blocks // _MAX_BLOCKS))
     operations = (_FUSED_OPERATIONS if op.startswith("_fused_") else 1) * sum(sizes) / count
     name = kernel_name("multi_tensor_apply_kernel", op, dtype)
-    return [Kernel(name, grid(blocks, count), (512, 1, 1), 48, operations=operations, moved=moved / count)] * count
+    return [KernelWork(name, grid(blocks, count), (512, 1, 1), 48, operations=operations, moved=moved / count)] * count
 
 
 def list_launches(call: Call) -> list[Work]:

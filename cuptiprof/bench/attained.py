@@ -1,0 +1,76 @@
+"""Where a function lies under the roofs of its chip.
+
+Williams, Waterman, Patterson, Roofline: an insightful visual performance model, CACM 52 (2009): a function of intensity I
+(operations a DRAM byte) reaches at most min(peak operations/s, I * peak bytes/s).
+"""
+
+from __future__ import annotations
+
+import math
+
+from cuptiprof.bench.counted_calls import BYTES_METRIC, Demand, Read
+from cuptiprof.bench.gpu import Gpu
+from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
+from cuptiprof.bench.results.measurement import Roofline
+
+_DURATION = "gpu__time_duration.sum"  # ns
+
+
+def make_roofline(gpu: Gpu, demand: Demand, read: Read, ns: float) -> Roofline | None:
+    """The position of a call that takes `ns`; None where neither operations nor bytes are known.
+
+    Given amounts are set against the chip's data (see :mod:`cuptiprof.bench.peaks`), measured operations against the peaks of the
+    pipes that did them, at the clocks of the run.
+    """
+    flops, peak_flops, pipe = demand.flops or math.nan, math.nan, demand.dtype
+    if demand.measure_flops:
+        flops, peak_flops, pipe = _measured(read)
+    elif demand.flops and demand.dtype:
+        peak_flops = peak_flop_rate(gpu, demand.dtype)
+    amount = read.value(BYTES_METRIC) if demand.measure_bytes else demand.bytes or math.nan
+    if math.isnan(flops) and math.isnan(amount):
+        return None
+    peak_bytes = peak_byte_rate(gpu)
+    flop_rate, byte_rate = _over(flops * 1e9, ns), _over(amount * 1e9, ns)
+    of_compute, of_memory = flop_rate / peak_flops, byte_rate / peak_bytes
+    shares = {"compute": of_compute, "memory": of_memory}
+    known = {k: v for k, v in shares.items() if not math.isnan(v)}
+    bound = max(known, key=lambda k: known[k]) if known else ""
+    return Roofline(
+        flops=flops,
+        bytes=amount,
+        flop_rate=flop_rate,
+        byte_rate=byte_rate,
+        peak_flop_rate=peak_flops,
+        peak_byte_rate=peak_bytes,
+        intensity=_over(flops, amount),
+        bound=bound,
+        share=known.get(bound, math.nan),
+        source=f"operations {'measured' if demand.measure_flops else 'given'}, bytes "
+        f"{'measured' if demand.measure_bytes else 'given'}" + (f", {pipe}" if pipe else ""),
+    )
+
+
+def _over(a: float, b: float) -> float:
+    """a / b; NaN for b = 0: a call that takes no time, or whose data never leave the L2."""
+    return a / b if b else math.nan
+
+
+def _measured(read: Read) -> tuple[float, float, str]:
+    """(operations of a call, peak of their mix, the pipe that takes most of it) from the preset "roofline".
+
+    The peak of a mix is what the chip reaches when each pipe runs at its own peak, one after the other: the harmonic mean of the
+    peaks, weighted by operations.
+    """
+    seconds = read.value(_DURATION) / 1e9
+    shares: dict[str, float] = {}
+    rate = 0.0
+    for c in read.all:
+        name = c.name.removeprefix("roofline_").removesuffix("_achieved")
+        roof = read.value(f"roofline_{name}_peak")
+        if c.name.endswith("_achieved") and c.unit.startswith(("flop", "op")) and c.value > 0 and roof > 0:
+            shares[name] = c.value / roof
+            rate += c.value
+    if not shares:
+        return math.nan, math.nan, ""
+    return rate * seconds, rate / sum(shares.values()), max(shares, key=lambda n: shares[n])

@@ -1,0 +1,46 @@
+"""Which GPU the harness measures on: the host alone, the simulated one, PyTorch's or the driver's."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from cuptiprof.bench.cuda_gpu import DriverGpu
+from cuptiprof.bench.gpu import Gpu, HostGpu
+from cuptiprof.bench.sim_gpu import SimGpu
+from cuptiprof.bench.torch_gpu import TorchGpu
+from cuptiprof.device.devices import CudaDevice, Device, ReplayDevice, SimulatedDevice, open_device
+from cuptiprof.errors import BenchError
+
+
+@contextlib.contextmanager
+def open_gpu(device: str | Device | None) -> Iterator[Gpu]:
+    """The GPU to measure on; see :func:`cuptiprof.device.devices.open_device`. "host": none.
+
+    Raises:
+        DeviceError: there is none.
+        BenchError: a recorded trace was given.
+    """
+    if device == "host":
+        yield HostGpu()
+        return
+    opened = device if isinstance(device, Device) else _open(device)
+    if isinstance(opened, ReplayDevice):
+        raise BenchError("a recorded trace has no function to measure", hint='use device="sim"')
+    if isinstance(opened, SimulatedDevice):
+        with opened.hold():
+            yield SimGpu(opened)
+        return
+    assert isinstance(opened, CudaDevice)
+    torch: Any = sys.modules.get("torch")
+    uses_torch = torch is not None and torch.cuda.is_available()
+    if uses_torch:
+        yield TorchGpu(opened)
+    else:
+        yield DriverGpu(opened)
+
+
+def _open(spec: str | None) -> Device:
+    return open_device(spec, virtual_clock=True)

@@ -1,0 +1,149 @@
+"""Results against those of an earlier run, point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.results.store import Results
+from cuptiprof.bench.stats.verdict import THRESHOLD, Kind, Verdict, judge
+
+DECISIVE = ("chip", "simulated")
+"""Times of two of these are not comparable."""
+LOUD = ("driver_version", "cupti_version", "torch_version", "triton_version", "cuptiprof_version", "host", "cpu")
+QUIET = ("python_version", "commit", "changed")  # what is expected to change: mostly one compares two commits
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that the two runs do not have in common.
+
+    Attributes:
+        loud: it may explain a difference of the times.
+    """
+
+    name: str
+    base: str
+    new: str
+    loud: bool
+
+    def __str__(self) -> str:
+        return f"another {self.name.replace('_', ' ')}: {self.base} in the baseline, {self.new} now"
+
+
+@dataclass(frozen=True)
+class ComparedPoint:
+    """A point of both runs.
+
+    Attributes:
+        verdict: None where there can be none.
+        reason: of the verdict, or why there is none.
+    """
+
+    base: Row
+    new: Row
+    verdict: Verdict | None
+    reason: str
+
+    def fails(self, limit: float) -> bool:
+        """Slower by at least `limit` (0.05: 5 %) for certain: SLOWER, and the whole interval of new / base is at or above 1 + limit."""
+        v = self.verdict
+        return v is not None and v.kind is Kind.SLOWER and v.low >= 1 + limit
+
+
+@dataclass(frozen=True)
+class BaselineComparison:
+    """All points of two runs.
+
+    Attributes:
+        points: those of both, in the order of the new run.
+        only_base, only_new: rows that have no partner.
+        differences: of the environments.
+    """
+
+    points: tuple[ComparedPoint, ...]
+    only_base: tuple[Row, ...]
+    only_new: tuple[Row, ...]
+    differences: tuple[Difference, ...]
+
+    def failing(self, limit: float) -> tuple[ComparedPoint, ...]:
+        """See :meth:`ComparedPoint.fails`."""
+        return tuple(p for p in self.points if p.fails(limit))
+
+    def counts(self) -> dict[str, int]:
+        """Points by verdict; "NO VERDICT" for those without."""
+        out = {kind.value: 0 for kind in Kind} | {"NO VERDICT": 0}
+        for p in self.points:
+            out[p.verdict.kind.value if p.verdict is not None else "NO VERDICT"] += 1
+        return {name: n for name, n in out.items() if n}
+
+
+def compare_results(
+    base: Results, new: Results, *, threshold: float = THRESHOLD, across_chips: bool = False
+) -> BaselineComparison:
+    """Judge each point that both have.
+
+    Args:
+        threshold: of :func:`cuptiprof.bench.stats.verdict.judge`.
+        across_chips: judge times of different chips too.
+    """
+    old = {row.key: row for row in base.rows}
+    points = []
+    for row in new.rows:
+        if (partner := old.get(row.key)) is not None:
+            verdict, reason = compare_rows(partner, row, threshold=threshold, across_chips=across_chips)
+            points.append(ComparedPoint(partner, row, verdict, reason))
+    both = {p.new.key for p in points}
+    return BaselineComparison(
+        tuple(points),
+        tuple(r for r in base.rows if r.key not in both),
+        tuple(r for r in new.rows if r.key not in both),
+        differences(base.environment, new.environment),
+    )
+
+
+def compare_rows(
+    base: Row, new: Row, *, threshold: float = THRESHOLD, across_chips: bool = False
+) -> tuple[Verdict | None, str]:
+    """The verdict on one point and its reason; None and why there is none."""
+    a, b = base.measurement, new.measurement
+    if a is None or b is None:
+        which = "in both runs" if a is None and b is None else "in the baseline" if a is None else "now"
+        return None, f"it failed {which}"
+    if why := _not_comparable(a, b, across_chips):
+        return None, why
+    try:
+        verdict = judge(a.samples, b.samples, threshold=threshold)
+    except ValueError as e:
+        return None, str(e)
+    return verdict, verdict.reason
+
+
+def _not_comparable(a: Measurement, b: Measurement, across_chips: bool) -> str:
+    for what, before, now in (("strategy", a.strategy, b.strategy), ("L2", a.l2, b.l2)):
+        if before != now:
+            return f"measured differently: {what} {_shown(before)} in the baseline, {_shown(now)} now"
+    for name in DECISIVE:
+        if a.environment.get(name) != b.environment.get(name) and not across_chips:
+            return f"another chip: {_chip(a.environment)} in the baseline, {_chip(b.environment)} now"
+    return ""
+
+
+def differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """What differs between two environments, the loud ones first."""
+    return tuple(
+        Difference(name, _shown(base.get(name, "unknown")), _shown(new.get(name, "unknown")), name not in QUIET)
+        for name in (*DECISIVE, *LOUD, *QUIET)
+        if base.get(name) != new.get(name)
+    )
+
+
+def _chip(environment: Mapping[str, Any]) -> str:
+    return _shown(environment.get("chip", "unknown")) + (" (simulated)" if environment.get("simulated") else "")
+
+
+def _shown(value: Any) -> str:
+    return str(value)[:80]

@@ -1,0 +1,66 @@
+"""The points of a run as a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.point_table import MOST_LINES, PointTable, run_header, table_report
+from cuptiprof.bench.results.row import Row
+from cuptiprof.report.model import Report, left_out
+
+
+def results_report(
+    rows: Sequence[Row], environment: Mapping[str, Any], notes: Sequence[str] = (), *, units: str = "auto"
+) -> Report:
+    """One row a point: median GPU time, half width of its interval, counters, rates; or why it failed.
+
+    Args:
+        environment: of the run; notes: what a reader must know of the file.
+        units: of times, for people and in CSV: "auto", "s", "ms", "us" or "ns". JSON is always in ns.
+    """
+    table = PointTable()
+    measured = [row.measurement for row in rows]
+
+    def each(of: Callable[[Measurement], Any]) -> list[Any]:
+        return [None if m is None else of(m) for m in measured]
+
+    table.add_params(rows)
+    table.add("median_ns", "Time", "duration", each(lambda m: m.median))
+    table.add("half_width_percent", "+/-", "percent", each(lambda m: 100 * m.interval.half_width))
+    table.add("low_ns", "Low", "duration", each(lambda m: m.interval.low), human=False)
+    table.add("high_ns", "High", "duration", each(lambda m: m.interval.high), human=False)
+    table.add("samples", "Samples", "count", each(lambda m: len(m.samples)))
+    table.add_if_any("discarded", "Discarded", "count", each(lambda m: len(m.discarded) or None))
+    table.add(
+        "strategy", "Strategy", "label", each(lambda m: m.strategy), human=len({m.strategy for m in measured if m}) > 1
+    )
+    table.add("l2", "L2", "label", each(lambda m: m.l2), human=len({m.l2 for m in measured if m}) > 1)
+    for name, unit in _counters(m for m in measured if m is not None).items():
+        table.add(name, name, "metric", each(partial(_counter, name)), unit=unit)
+    roof = [m.roofline if m is not None else None for m in measured]
+    table.add_if_any("flop_rate", "FLOP/s", "flop_rate", [r and r.flop_rate for r in roof])
+    table.add_if_any("byte_rate", "Bytes/s", "byte_rate", [r and r.byte_rate for r in roof])
+    table.add_if_any("roof_percent", "Of roof", "percent", [r and 100 * r.share for r in roof])
+    table.add("notes", "Notes", "text", ["; ".join(m.notes) if m else None for m in measured], human=False)
+    table.add_if_any("error", "Error", "text", [str(row.failure) if row.failure else None for row in rows])
+    footers = (*_note_lines(measured), *notes)
+    return table_report("Benchmarks", run_header(environment), table, footers, units, environment)
+
+
+def _counter(name: str, m: Measurement) -> float | None:
+    return next((c.value for c in m.counters if c.name == name), None)
+
+
+def _counters(measurements: Iterable[Measurement]) -> dict[str, str]:
+    """Name -> unit of all counters that any has."""
+    return {c.name: c.unit for m in measurements for c in m.counters}
+
+
+def _note_lines(measured: Sequence[Measurement | None]) -> list[str]:
+    counted = Counter(note for m in measured if m is not None for note in dict.fromkeys(m.notes))
+    lines = [f"{note} ({n} points)" if n > 1 else note for note, n in counted.most_common(MOST_LINES)]
+    return [*lines, *left_out(len(counted), MOST_LINES, "notes")]

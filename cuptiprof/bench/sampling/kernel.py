@@ -1,0 +1,147 @@
+"""Time of the GPU's own work, from its activity records.
+
+Work belongs to a call by the correlation of its launch, never by when it ran: launches of other threads are not counted, and gaps
+that the host leaves are not in the time. It fails closed: where a launch has no record, no sample of its session is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cuptiprof._core import region
+from cuptiprof.bench.gpu import Gpu
+from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders
+from cuptiprof.data.result import Result
+from cuptiprof.errors import BenchError
+from cuptiprof.session.profile import profile
+
+PREFIX = "cuptiprof.bench:"
+"""of the names of the harness's own regions"""
+BETWEEN = f"{PREFIX}between"
+"""Region of what is done between samples: set-up, cold caches."""
+_COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}  # CUpti_ActivityMemcpyKind
+
+
+@dataclass(frozen=True)
+class Kernel(Strategy):
+    """Sum of the times of a call's kernels, copies and sets; with ``span=True`` the time from the first start to the last end.
+
+    Both are kept; this says which one is the sample. The sum leaves out gaps and counts work that overlaps twice.
+    """
+
+    span: bool = False
+    name: ClassVar[str] = "kernel"
+
+    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+        starts: list[list[int]] = [[] for _ in calls]
+        session = profile(device=gpu.device, activities=["kernel", "memcpy", "memset"], keep="first")
+        between = any(c.setup is not None for c in calls) or cold
+        with session:
+            for order in orders(len(calls), count):
+                tick()
+                for i in order:
+                    call = calls[i]
+                    if between:
+                        with region(BETWEEN):
+                            before_sample(gpu, call, cold)
+                    starts[i].append(gpu.now())
+                    with region(call.label):
+                        call.function()
+            gpu.synchronize()
+        work = Work(session.result())
+        lost = session.result().losses
+        doubt = f"records lost ({lost.line()[6:]})" if lost else ""
+        return [self._samples(work, c, at, doubt) for c, at in zip(calls, starts, strict=True)]
+
+    def _samples(self, work: Work, call: MeasuredCall, starts: list[int], doubt: str) -> list[Sample]:
+        instances = work.instances(call.label)
+        if len(instances) != len(starts):
+            # A call's own entry was lost, so which is which is not known.
+            return [Sample(math.nan, at, doubt=doubt or "regions lost") for at in starts]
+        out = []
+        for instance, at in zip(instances, starts, strict=True):
+            total, span, pieces = work.of(int(instance))
+            out.append(Sample(span if self.span else total, at, span, pieces, doubt))
+        return out
+
+
+class Work:
+    """The GPU work of a session by the outermost region it was launched in."""
+
+    def __init__(self, result: Result) -> None:
+        result = result.timed()  # what had no times is among the losses, and the samples doubtful
+        regions = result.regions
+        self._instances = np.asarray(regions["instance"], np.int64)
+        self._names = regions["name"]
+        self._parents = np.asarray(regions["parent"], np.int64)
+        parts = [
+            (np.asarray(t["region_instance"], np.int64), np.asarray(t["start"], np.int64), np.asarray(t["end"], np.int64))
+            for t in (result.kernels, result.memcpys, result.memsets)
+        ]  # fmt: skip
+        inner, self._start, self._end = (np.concatenate([p[i] for p in parts]) for i in range(3))
+        kinds = [f"[memcpy {_COPIES.get(int(k), 'other')}]" for k in result.memcpys["copy_kind"]]
+        self._names_of_work = [*result.kernels["name"], *kinds, *["[memset]"] * len(result.memsets)]
+        tops = self._outermost()
+        outer = tops[np.where(inner < len(tops), inner, 0)]  # a region whose own row was lost counts as none
+        self._order = np.lexsort((self._start, outer))
+        self._outer = outer[self._order]
+        own = [i for i, n in zip(self._instances, self._names, strict=True) if n.startswith(PREFIX)]
+        self.outside = int((~np.isin(outer, own)).sum())
+        """executions launched outside of the harness's regions: by threads that are not the function's"""
+
+    def _outermost(self) -> npt.NDArray[np.int64]:
+        """Region instance -> its outermost enclosing one; 0 -> 0."""
+        size = int(self._instances.max(initial=0)) + 1
+        parent = np.zeros(size, np.int64)
+        parent[self._instances] = self._parents
+        top = np.arange(size)
+        while True:
+            up = np.where(parent[top] > 0, parent[top], top)
+            if (up == top).all():
+                return top
+            top = up
+
+    def instances(self, label: str) -> npt.NDArray[np.int64]:
+        """Outermost regions of this name, in the order they were entered."""
+        mask = np.array([n == label for n in self._names], bool) & (self._parents == 0)
+        return np.sort(self._instances[mask])
+
+    def of(self, instance: int) -> tuple[float, float, tuple[tuple[str, int, float], ...]]:
+        """(sum, span, pieces) of one region, ns; a call without work has 0, 0, ()."""
+        low, high = np.searchsorted(self._outer, [instance, instance + 1])
+        rows = self._order[low:high]
+        if not len(rows):
+            return 0.0, 0.0, ()
+        start, end = self._start[rows], self._end[rows]
+        pieces: dict[str, tuple[int, float]] = {}
+        for row, took in zip(rows, (end - start).tolist(), strict=True):
+            n, ns = pieces.get(self._names_of_work[row], (0, 0.0))
+            pieces[self._names_of_work[row]] = n + 1, ns + took
+        total = float((end - start).sum())
+        return total, float(end.max() - start.min()), tuple((name, n, ns) for name, (n, ns) in pieces.items())
+
+
+def inspect(gpu: Gpu, call: MeasuredCall) -> tuple[Work, Result]:
+    """The GPU work of one call.
+
+    Raises:
+        BenchError: records were lost.
+    """
+    session = profile(device=gpu.device, activities=["kernel", "memcpy", "memset", "sync"])
+    with session:
+        if call.setup is not None:
+            with region(BETWEEN):
+                call.setup()
+        with region(call.label):
+            call.function()
+        gpu.synchronize()
+    result = session.result()
+    if result.losses:
+        raise BenchError(f"one call of {call.name!r} could not be traced completely: {result.losses.line()}")
+    return Work(result), result

@@ -1,0 +1,108 @@
+"""The samples of one function as they come: which are used, which are not and why."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cuptiprof.bench.results.measurement import Discard, Float64, KernelTime
+from cuptiprof.bench.sampling import MeasuredCall, Sample
+
+OTHER_WORK = 0.1
+"""Share of calls that may have launched something else (an autotuner's trial) and be left out; more belong to the function."""
+
+
+Spoilt = Callable[[int], str]
+
+
+@dataclass
+class Series:
+    """Samples of one call. Whether one is used is decided anew as the clocks during later ones become known."""
+
+    call: MeasuredCall
+    taken: list[Sample] = field(default_factory=list)
+
+    def accepted(self, spoilt: Spoilt) -> list[Sample]:
+        """The samples in use. `spoilt`: see ``ClockLog.judge``."""
+        return [s for s, why in self._judged(spoilt) if not why]
+
+    def discarded(self, spoilt: Spoilt) -> tuple[Discard, ...]:
+        """Those that are not, with the reason."""
+        return tuple(Discard(i, s.value, why) for i, (s, why) in enumerate(self._judged(spoilt)) if why)
+
+    def _judged(self, spoilt: Spoilt) -> list[tuple[Sample, str]]:
+        usual = self._usual_work()
+        out = []
+        for s in self.taken:
+            why = s.doubt or spoilt(s.at)
+            if not why and usual is not None and _work(s) != usual:
+                why = "launched other kernels than the rest"
+            out.append((s, why))
+        return out
+
+    def _usual_work(self) -> frozenset[tuple[str, int]] | None:
+        """What nearly every call launches; None when calls differ for good."""
+        works = Counter(_work(s) for s in self.taken if not s.doubt)
+        if len(works) < 2:
+            return None
+        usual, count = works.most_common(1)[0]
+        return usual if count >= (1 - OTHER_WORK) * works.total() else None
+
+    def differs(self) -> bool:
+        """Whether calls launch different work, more than now and then."""
+        works = {_work(s) for s in self.taken if not s.doubt}
+        return len(works) > 1 and self._usual_work() is None
+
+
+def _work(sample: Sample) -> frozenset[tuple[str, int]]:
+    return frozenset((name, n) for name, n, _ in sample.pieces)
+
+
+def values_of(samples: list[Sample]) -> Float64:
+    """Shape (n,), ns of a call."""
+    return np.array([s.value for s in samples], np.float64)
+
+
+def times_of(samples: list[Sample]) -> Float64:
+    """Shape (n,), when each was taken, s from the first."""
+    return np.array([(s.at - samples[0].at) / 1e9 for s in samples], np.float64)
+
+
+def spans_of(samples: list[Sample]) -> Float64:
+    """Shape (n,), ns; empty where the strategy knows none."""
+    spans = np.array([s.span for s in samples], np.float64)
+    return np.empty(0) if np.isnan(spans).any() else spans
+
+
+def reported_by(samples: list[Sample]) -> dict[str, Float64]:
+    """The numbers that the function itself reported with its time, by name, shape (n,) each."""
+    names = samples[0].reported if samples else {}
+    return {name: np.array([s.reported[name] for s in samples], np.float64) for name in names}
+
+
+def kernel_times(samples: list[Sample]) -> tuple[KernelTime, ...]:
+    """What a call is made of, the longest first: the median over the calls of each kernel's time in a call."""
+    names: dict[str, list[tuple[int, float]]] = {}
+    for s in samples:
+        for name, n, ns in s.pieces:
+            names.setdefault(name, []).append((n, ns))
+    out = []
+    for name, found in names.items():
+        missing = len(samples) - len(found)  # calls without this kernel spend nothing in it
+        ns = float(np.median([t for _, t in found] + [0.0] * missing))
+        out.append(KernelTime(name, sum(n for n, _ in found) / len(samples), ns))
+    return tuple(sorted(out, key=lambda k: -k.ns))
+
+
+def gap_note(samples: list[Sample]) -> list[str]:
+    """A sentence when the GPU stands idle between the kernels of a call."""
+    spans = spans_of(samples)
+    if not len(spans):
+        return []
+    sums = np.array([sum(ns for _, _, ns in s.pieces) for s in samples])
+    idle = 1 - float(np.median(sums)) / max(float(np.median(spans)), math.ulp(0))
+    return [f"between its kernels the GPU is idle {100 * idle:.0f} % of a call's span"] if idle >= 0.1 else []

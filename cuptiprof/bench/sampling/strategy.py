@@ -1,0 +1,104 @@
+"""What all ways of measuring share: the call, the sample, the order of candidates."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from cuptiprof.bench.gpu import Gpu
+
+Tick = Callable[[], None]
+"""Called between samples: it reads the clocks now and then."""
+
+
+@dataclass
+class MeasuredCall:
+    """A function under measurement, and what a strategy keeps with it."""
+
+    name: str
+    function: Callable[[], object]
+    setup: Callable[[], object] | None = None
+    """called before each sample, outside of the time"""
+    label: str = ""
+    """region under which its GPU work is found"""
+    batch: int = 1
+    """calls a sample"""
+    launches: bool = True
+    """whether it gives the GPU work, as far as is known"""
+    records: int = 0
+    """kernels, copies and sets of one call, as far as is known"""
+    kept: Any = None
+    """the strategy's own: a captured graph"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample: ns of a call, when it was taken, and where the strategy knows them span and pieces.
+
+    Attributes:
+        value: ns of one call.
+        at: the host's clock when it began, ns.
+        span: ns from the first start to the last end of the call's GPU work; NaN: not known.
+        pieces: (name, executions, ns) of the call's kernels, copies and sets.
+        reported: other numbers that the function gave with its own time.
+        doubt: why the sample is not to be used; empty: it is.
+    """
+
+    value: float
+    at: int
+    span: float = math.nan
+    pieces: tuple[tuple[str, int, float], ...] = field(default=())
+    doubt: str = ""
+    reported: Mapping[str, float] = field(default_factory=dict)
+
+
+class Strategy(abc.ABC):
+    """A way of measuring. Objects hold options only; what belongs to a function is in its :class:`MeasuredCall`."""
+
+    name: ClassVar[str]
+    needs_gpu_work: ClassVar[bool] = True
+    """a function that launches nothing is refused"""
+    can_be_cold: ClassVar[bool] = True
+    times_work: ClassVar[bool] = True
+    """the GPU's work is in the time, so that rates can be told"""
+
+    def prepare(  # noqa: B027  nothing to prepare is the usual case
+        self, gpu: Gpu, call: MeasuredCall, estimate_ns: float, cold: bool
+    ) -> None:
+        """Before the first sample of a function: decide on its batch, capture it.
+
+        Args:
+            estimate_ns: wall time of one call, from the warm-up.
+        """
+
+    @abc.abstractmethod
+    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+        """`count` samples of each call, in turn: one list a call, each in the order taken. `tick` is called between rounds."""
+
+
+def orders(calls: int, count: int) -> Iterator[Sequence[int]]:
+    """The order of each round: A B, then B A, so that a linear drift of the machine favours none."""
+    for i in range(count):
+        yield range(calls) if i % 2 == 0 else range(calls - 1, -1, -1)
+
+
+def before_sample(gpu: Gpu, call: MeasuredCall, cold: bool) -> None:
+    """Set-up, and a cold L2 if that is wanted."""
+    if call.setup is not None:
+        call.setup()
+    if cold:
+        gpu.flush_l2()
+
+
+def repeated(function: Callable[[], object], count: int) -> Callable[[], None]:
+    """`count` calls in a row with as little between them as Python allows."""
+    from itertools import repeat
+
+    def run() -> None:
+        for _ in repeat(None, count):
+            function()
+
+    return run

@@ -1,0 +1,199 @@
+"""What the noise of a series looks like: entropy, modes, outliers, drift. For stopping rules and for reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from cuptiprof.bench.stats.correlation import Array, Trend, effective_samples, finite_samples, trend
+from cuptiprof.bench.stats.statistics import mad, quantiles, spread_ties, timer_tick
+
+FAR_OUT = 3.0  # interquartile ranges
+MODE_SHARE = 0.05
+VALLEY = 0.5
+GRID = 256
+DRIFT_P = 0.001
+
+
+def entropy_stream(values: npt.ArrayLike) -> Array:
+    """Shannon entropy in bits of the first 1, 2, ... n values, shape (n,) -> (n,); equal values are one symbol.
+
+    H = log2 n - sum(c log2 c) / n over the counts c of the symbols: Shannon, A Mathematical Theory of Communication
+    (1948), 6.
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    x = finite_samples(values)
+    n = x.size
+    order = np.argsort(x, kind="stable")
+    ordered = x[order]
+    # How often each value had occurred before.
+    before = np.empty(n)
+    before[order] = np.arange(n) - np.searchsorted(ordered, ordered, "left")
+    after = before + 1
+    grown = after * np.log2(after) - before * np.log2(np.maximum(before, 1))
+    sizes = np.arange(1, n + 1)
+    return np.asarray(np.maximum(np.log2(sizes) - np.cumsum(grown) / sizes, 0.0))
+
+
+def shannon_entropy(values: npt.ArrayLike) -> float:
+    """Shannon entropy of the values in bits, 0 to log2 n; equal values are one symbol.
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    return float(entropy_stream(values)[-1])
+
+
+def line_fit(values: npt.ArrayLike) -> tuple[float, float]:
+    """Slope (per value) and R^2 of the least-squares line through values at 0, 1, ...; a constant series: 0 and 1.
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    y = finite_samples(values)
+    x = np.arange(y.size) - (y.size - 1) / 2
+    y = y - y.mean()
+    total = float(y @ y)
+    if y.size < 2 or total <= 1e-20 * y.size:
+        return 0.0, 1.0
+    slope = float(x @ y) / float(x @ x)
+    return slope, slope**2 * float(x @ x) / total
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A value around which samples gather, in their unit, and the share of them, 0 to 1, nearer to it than to others."""
+
+    value: float
+    share: float
+
+
+def modes(samples: npt.ArrayLike) -> tuple[Mode, ...]:
+    """The modes in ascending order, at least one.
+
+    Peaks of a Gaussian kernel density of the samples that are not far out, with Silverman's bandwidth (Density
+    Estimation, 1986, 3.4.2), at least one tick. Two peaks are two modes if the valley between them falls below half of
+    the lower one and both hold 5 % of the samples.
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    x = np.sort(finite_samples(samples))
+    low, high = fences(x)
+    x = x[(x >= low) & (x <= high)]
+    tick = timer_tick(x)
+    x = spread_ties(x, tick)
+    spread = min(float(x.std()), float(np.subtract(*np.quantile(x, (0.75, 0.25)))) / 1.34)
+    width = max(0.9 * spread * x.size**-0.2, tick)
+    if width <= 0 or x[-1] == x[0]:
+        return (Mode(float(np.median(x)), 1.0),)
+    grid = np.linspace(x[0] - width, x[-1] + width, GRID)
+    # Samples are counted on the grid first: 10^6 of them cost no more than 256.
+    edges = np.concatenate(([-np.inf], (grid[1:] + grid[:-1]) / 2, [np.inf]))
+    counts = np.diff(np.searchsorted(x, edges))
+    density = np.exp(-0.5 * ((grid[:, None] - grid[None, :]) / width) ** 2) @ counts
+    cuts = _valleys(density)
+    borders = [0, *(int(np.searchsorted(x, grid[c])) for c in cuts), x.size]
+    parts = [x[a:b] for a, b in pairwise(borders)]
+    if min(p.size for p in parts) < MODE_SHARE * x.size:
+        parts = [p for p in parts if p.size >= MODE_SHARE * x.size]
+    kept = sum(p.size for p in parts)
+    return tuple(Mode(float(np.median(p)), p.size / kept) for p in parts)
+
+
+def _valleys(density: Array) -> list[int]:
+    """Places of the minima between peaks, each below half of the lower of its two peaks."""
+    cuts: list[int] = []
+    peak = valley = 0
+    for i in range(1, len(density)):
+        if density[i] > density[peak] and not (density[valley] < VALLEY * density[peak]):
+            peak = valley = i
+        elif density[i] < density[valley]:
+            valley = i
+        elif density[valley] < VALLEY * min(density[peak], density[i]):
+            cuts.append(valley)
+            peak = valley = i
+    return cuts
+
+
+def fences(samples: npt.ArrayLike) -> tuple[float, float]:
+    """The values beyond which samples are far out: 3 interquartile ranges (or ticks, if more) off the quartiles.
+
+    Source: Tukey, Exploratory Data Analysis (1977), 2D.
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    q1, q3 = quantiles(samples, (0.25, 0.75))
+    reach = FAR_OUT * max(float(q3 - q1), timer_tick(samples))
+    return float(q1) - reach, float(q3) + reach
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What the noise of a series looks like.
+
+    Attributes:
+        spread: 1.4826 MAD over the median, without a unit: the relative standard deviation of normal noise.
+        low_outliers, high_outliers: samples beyond the far-out fences.
+        modes: values around which samples gather.
+        effective: independent samples that these are worth.
+        drift: how they move with time.
+        tick: resolution of the timer, in the samples' unit; 0: not seen.
+        entropy: bits.
+    """
+
+    samples: int
+    spread: float
+    low_outliers: int
+    high_outliers: int
+    modes: tuple[Mode, ...]
+    effective: float
+    drift: Trend
+    tick: float
+    entropy: float
+
+    def sentences(self) -> tuple[str, ...]:
+        """What a reader should know, one fact each; empty for quiet noise."""
+        out = []
+        if len(self.modes) > 1:
+            parts = ", ".join(f"{m.value:.6g} ({100 * m.share:.0f} %)" for m in self.modes)
+            out.append(f"{len(self.modes)} modes: {parts}; the median tells little of either")
+        if far := self.low_outliers + self.high_outliers:
+            out.append(f"{far} of {self.samples} samples far out: {self.high_outliers} slow, {self.low_outliers} fast")
+        if self.drift.p_value < DRIFT_P:
+            way = "rise" if self.drift.rho > 0 else "fall"
+            out.append(
+                f"the samples {way} over the run (Spearman {self.drift.rho:+.2f}): still warming up, or throttled"
+            )
+        if self.effective < self.samples / 2:
+            out.append(f"correlated: {self.samples} samples are worth {self.effective:.0f} independent ones")
+        return tuple(out)
+
+
+def describe_noise(samples: npt.ArrayLike) -> Noise:
+    """Describe the noise of samples, shape (n,), any unit, in the order of measuring.
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    x = finite_samples(samples)
+    median = float(np.median(x))
+    low, high = fences(x)
+    return Noise(
+        samples=x.size,
+        spread=mad(x) / median if median > 0 else math.nan,
+        low_outliers=int((x < low).sum()),
+        high_outliers=int((x > high).sum()),
+        modes=modes(x),
+        effective=effective_samples(x),
+        drift=trend(x),
+        tick=timer_tick(x),
+        entropy=shannon_entropy(x),
+    )

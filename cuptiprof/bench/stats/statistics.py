@@ -1,0 +1,214 @@
+"""The median of a series of times and its interval; quantiles, spread, and the ratio of two medians.
+
+Intervals come from order statistics: they need no assumption on the distribution, which for GPU times has two modes and
+a long tail more often than it is normal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from cuptiprof.bench.stats.correlation import Array, correlation_time, finite_samples
+
+CONFIDENCE = 0.95
+# A tick that holds more of the samples than this says nothing of where in it the times lie.
+COARSE = 1 / 3
+TICK_VALUES = 5
+
+
+@dataclass(frozen=True)
+class MedianInterval:
+    """A median and the interval that holds the true one at `confidence`; all in the samples' unit.
+
+    Attributes:
+        confidence: what was asked for, or what so few samples can give: 1 - 2^(1-n) of n independent ones.
+        samples: how many there were.
+        effective: how many independent ones they are worth.
+        tick: resolution of the timer that was allowed for; 0: none.
+    """
+
+    median: float
+    low: float
+    high: float
+    confidence: float
+    samples: int
+    effective: float
+    tick: float
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval over the median, without a unit; infinite when the median is not positive."""
+        return (self.high - self.low) / 2 / self.median if self.median > 0 else math.inf
+
+
+@lru_cache(maxsize=4096)
+def sign_rank(n: int, confidence: float) -> tuple[float, float]:
+    """Fractional rank (from 1) of the lower end of the median's interval, and the confidence that it gives.
+
+    Between the order statistics k and k + 1 whose intervals have the confidence just above and just below the wanted
+    one, at the weight of Hettmansperger, Sheather, Confidence Intervals Based on Interpolated Order Statistics,
+    Statistics & Probability Letters 4 (1986). Where even the whole range gives less (n < 6 for 0.95): rank 1, and less.
+    """
+    # P(B <= j) of B ~ Binomial(n, 1/2), from the middle down: far below it the terms are 0.
+    middle = n // 2
+    steps = np.arange(middle, max(0, middle - int(6 * math.sqrt(n)) - 8), -1, dtype=np.float64)
+    start = math.exp(math.lgamma(n + 1) - math.lgamma(middle + 1) - math.lgamma(n - middle + 1) - n * math.log(2))
+    pmf = start * np.concatenate(([1.0], np.cumprod(steps / (n - steps + 1))))
+    cdf = np.cumsum(pmf[::-1])  # cdf[i]: up to j = middle - len(steps) + i
+    first = middle - steps.size
+    covers = 1.0 - 2.0 * cdf  # of [X(j+1), X(n-j)]
+    enough = np.flatnonzero(covers >= confidence)
+    if not enough.size:
+        return 1.0, max(0.0, 1.0 - 2.0 ** (1 - n))
+    i = int(enough[-1])
+    k = first + i + 1
+    share = (covers[i] - confidence) / (covers[i] - covers[i + 1])
+    weight = (n - k) * share / (k + (n - 2 * k) * share)
+    return float(k + weight), confidence
+
+
+def timer_tick(samples: npt.ArrayLike) -> float:
+    """Resolution of the timer that made the samples, in their unit; 0 when they show none.
+
+    The smallest step between two values, if all the others are multiples of it. Told only from five values or more that
+    occur twice or more, none of them in more than half of the samples: one outlier of a constant series is no timer.
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    values, counts = np.unique(finite_samples(samples), return_counts=True)
+    if (counts > 1).sum() < TICK_VALUES or 2 * counts.max() > counts.sum():
+        return 0.0
+    step = float(np.diff(values).min())
+    multiples = (values - values[0]) / step
+    return step if np.abs(multiples - np.rint(multiples)).max() < 1e-3 else 0.0
+
+
+def spread_ties(ordered: Array, tick: float) -> Array:
+    """Samples in ascending order with those of one tick spread evenly over it, (n,) -> (n,).
+
+    The median of grouped data: Yule, An Introduction to the Theory of Statistics (1911), chapter VII. Without it an
+    interval ends on ticks, and covers too much or, as a claim on the real time, nothing.
+    """
+    if tick <= 0:
+        return ordered
+    first = np.searchsorted(ordered, ordered, "left")
+    count = np.searchsorted(ordered, ordered, "right") - first
+    place = (np.arange(ordered.size) - first + 0.5) / count - 0.5
+    return np.asarray(ordered + tick * place)
+
+
+def _at(ordered: Array, rank: float) -> float:
+    """Value at a fractional rank from 1, between its neighbours."""
+    rank = min(max(rank, 1.0), float(ordered.size))
+    below = int(rank)
+    low = float(ordered[below - 1])
+    return low if rank == below else low + (rank - below) * (float(ordered[below]) - low)
+
+
+def median_interval(
+    samples: npt.ArrayLike, confidence: float = CONFIDENCE, *, tick: float | None = None, independent: bool = False
+) -> MedianInterval:
+    """The median and its interval from interpolated order statistics, allowing for ticks and for correlation.
+
+    Ranks are those of ``sign_rank``; correlated samples push both ends out by sqrt(tau), tau being the correlation time
+    of the signs around the median (``effective_samples``). When one tick holds more than a third of the samples, the
+    interval reaches to the borders of its ticks. Below 6 samples the interval is the whole range and `confidence` what
+    it is worth: 0.9375 for 5, 0.875, 0.75, 0.5, and 0 for one sample.
+
+    Args:
+        samples: shape (n,), any unit, in the order of measuring.
+        tick: resolution of the timer, in the samples' unit; None: found by ``timer_tick``; 0: none.
+        independent: the samples are known to be independent: no allowance for correlation.
+
+    Raises:
+        ValueError: no samples, samples that are not finite, a confidence outside (0, 1), or a negative tick.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError("a confidence lies between 0 and 1")
+    x = finite_samples(samples)
+    step = timer_tick(x) if tick is None else tick
+    if not 0 <= step < math.inf:
+        raise ValueError("a tick is not negative")
+    raw = np.sort(x)
+    ordered = spread_ties(raw, step)
+    middle = (x.size + 1) / 2
+    median = _at(ordered, middle)
+    tau = 1.0 if independent else correlation_time(np.sign(x - float(np.median(raw))))
+    rank, reached = sign_rank(x.size, confidence)
+    rank = middle - (middle - rank) * math.sqrt(tau)
+    if rank < 1:
+        # The whole range is less than was asked for: what it is worth to n / tau samples.
+        reached = max(0.0, min(reached, 1.0 - 2.0 ** (1 - x.size / tau)))
+    low, high = _at(ordered, rank), _at(ordered, x.size + 1 - rank)
+    if step and np.unique(raw, return_counts=True)[1].max() > COARSE * x.size:
+        low = raw[0] + step * (math.floor((low - raw[0]) / step + 0.5) - 0.5)
+        high = raw[0] + step * (math.ceil((high - raw[0]) / step - 0.5) + 0.5)
+    return MedianInterval(median, float(low), float(high), reached, x.size, x.size / tau, step)
+
+
+def quantiles(samples: npt.ArrayLike, probabilities: Sequence[float]) -> Array:
+    """Quantiles, shape (len(probabilities),), in the samples' unit, median-unbiased.
+
+    Definition 8 of Hyndman, Fan, Sample Quantiles in Statistical Packages, The American Statistician 50 (1996).
+
+    Raises:
+        ValueError: no samples, samples that are not finite, or a probability outside [0, 1].
+    """
+    return np.asarray(np.quantile(finite_samples(samples), probabilities, method="median_unbiased"))
+
+
+def mad(samples: npt.ArrayLike, *, scaled: bool = True) -> float:
+    """Median absolute deviation from the median, in the samples' unit.
+
+    `scaled`: times 1.4826, which makes it the standard deviation of normal samples: Hampel, The Influence Curve and Its
+    Role in Robust Estimation, JASA 69 (1974).
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    x = finite_samples(samples)
+    return float(np.median(np.abs(x - np.median(x)))) * (1 / NormalDist().inv_cdf(0.75) if scaled else 1.0)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio without a unit, and the interval that holds the true one at `confidence`."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+def ratio_of_medians(over: npt.ArrayLike, under: npt.ArrayLike, confidence: float = CONFIDENCE) -> Ratio:
+    """median(over) / median(under) and its interval, from the intervals of both medians.
+
+    MOVER on logarithms: Zou, Donner, Construction of Confidence Limits about Effect Measures, Statistics in Medicine 27
+    (2008). With log medians a, b and their limits: a - b - sqrt((a - a_low)^2 + (b_high - b)^2), and so the upper.
+
+    Args:
+        over, under: shapes (m,) and (n,), the same unit, in the order of measuring.
+
+    Raises:
+        ValueError: no samples, samples that are not finite, or a median that is not positive.
+    """
+    a, b = median_interval(over, confidence), median_interval(under, confidence)
+    if a.median <= 0 or b.median <= 0:
+        raise ValueError("the ratio of medians needs positive ones")
+    to_low = math.hypot(_log_gap(a.low, a.median), _log_gap(b.median, b.high))
+    to_high = math.hypot(_log_gap(a.median, a.high), _log_gap(b.low, b.median))
+    value = a.median / b.median
+    high = value * math.exp(to_high) if to_high < 700 else math.inf
+    return Ratio(value, value * math.exp(-to_low), high, min(a.confidence, b.confidence))
+
+
+def _log_gap(low: float, high: float) -> float:
+    return math.log(high / low) if low > 0 else math.inf

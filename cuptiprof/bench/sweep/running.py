@@ -1,0 +1,153 @@
+"""Runs the points of benchmarks one after the other; a point that fails is a row, and the sweep goes on."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cuptiprof.bench.environment import environment
+from cuptiprof.bench.measure import bench
+from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.results.failures import failure_of, release
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.points import Point
+from cuptiprof.bench.results.row import Failure, Row, plain
+from cuptiprof.bench.results.store import Results
+from cuptiprof.bench.sweep.benchmark import Benchmark
+from cuptiprof.bench.sweep.deadline import TimedOut, deadline
+from cuptiprof.device.devices import Device
+
+Measure = Callable[..., Measurement]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A point of a benchmark, to be measured.
+
+    Attributes:
+        overrides: options of ``cuptiprof.bench`` that replace those of the benchmark.
+    """
+
+    benchmark: Benchmark
+    point: Point
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return f"{self.benchmark.name} {self.point}".rstrip()
+
+    def options(self) -> dict[str, Any]:
+        """For ``cuptiprof.bench``. Raises whatever a function of the parameters raises."""
+        return {**self.benchmark.options_at(self.point), **self.overrides}
+
+    def arguments(self) -> dict[str, Any]:
+        """The options as a row keeps them; those that are functions of the parameters follow from source and parameters."""
+        options = {**self.benchmark.options, **self.overrides}
+        return {name: plain(v) for name, v in sorted(options.items()) if not inspect.isfunction(v)}
+
+    def row(
+        self, *, measurement: Measurement | None = None, failure: Failure | None = None, seconds: float = 0.0
+    ) -> Row:
+        """What became of it."""
+        b = self.benchmark
+        return Row(b.name, self.point.params, measurement, failure, b.source, self.arguments(), seconds)
+
+
+class Watcher(Protocol):
+    """What is told of a sweep as it goes."""
+
+    def begins(self, task: Task) -> None:
+        """A point begins."""
+
+    def ended(self, row: Row) -> None:
+        """A point has its row."""
+
+    def hangs(self, row: Row) -> None:
+        """A point is past its limit and does not come back; called on another thread, shall end the program."""
+
+
+def tasks_of(benchmarks: Iterable[Benchmark], overrides: Mapping[str, Any] | None = None) -> list[Task]:
+    """All points of all benchmarks, in their order."""
+    return [Task(b, point, dict(overrides or {})) for b in benchmarks for point in b.points]
+
+
+def run_benchmarks(
+    *benchmarks: Benchmark, device: str | Device | None = None, timeout: float = 0.0, **options: Any
+) -> Results:
+    """Measure all points of benchmarks, as ``cuptiprof bench`` does; failures are rows.
+
+    Args:
+        device: as of ``cuptiprof.bench``; opened once for all.
+        timeout: s that a point may take with all preparation; 0: no limit. A point that waits in native code is not interrupted.
+        options: for ``cuptiprof.bench``, in place of those of the benchmarks.
+
+    Raises:
+        DeviceError: there is no such device.
+        KeyboardInterrupt: as it came.
+    """
+    with open_gpu(device) as gpu:
+        opened, surroundings = gpu.device or "host", environment(gpu)
+    rows = run(tasks_of(benchmarks, options), device=opened, timeout=timeout)
+    return Results(tuple(rows), surroundings)
+
+
+def run(
+    tasks: Sequence[Task],
+    watcher: Watcher | None = None,
+    *,
+    measure: Measure = bench,
+    device: Any = None,
+    timeout: float = 0.0,
+) -> list[Row]:
+    """Measure each task.
+
+    Args:
+        watcher: told of each point before the next begins.
+        measure: what measures a function, with the signature of ``cuptiprof.bench``.
+        device: for `measure`.
+        timeout: s that a point may take with all preparation; 0: no limit.
+
+    Raises:
+        KeyboardInterrupt: as it came; the points before have gone to `watcher`.
+    """
+    rows = []
+    for task in tasks:
+        if watcher is not None:
+            watcher.begins(task)
+        row = _run_one(task, watcher, measure, device, timeout)
+        rows.append(row)
+        if watcher is not None:
+            watcher.ended(row)
+    return rows
+
+
+def _run_one(task: Task, watcher: Watcher | None, measure: Measure, device: Any, timeout: float) -> Row:
+    began = time.monotonic()
+    late = Failure("timeout", f"not over after {timeout:g} s", seconds=timeout)
+
+    def give_up() -> None:
+        if watcher is not None:
+            watcher.hangs(task.row(failure=late, seconds=time.monotonic() - began))
+
+    failure, measurement = None, None
+    try:
+        with deadline(timeout, give_up), task.benchmark.prepared(task.point) as case:
+            options = {"setup": case.setup, "device": device, **task.options()}
+            measurement = measure(case.function, name=task.benchmark.name, params=task.point.params, **options)
+    except TimedOut as e:
+        failure = late
+        release(e)
+    except (Exception, SystemExit) as e:  # a benchmark that calls sys.exit shall not end the others
+        failure = failure_of(e, _file(task.benchmark))
+        release(e)
+    if failure is not None:
+        measurement = None  # of a point whose clean-up failed: what it leaves behind is not known
+    return task.row(measurement=measurement, failure=failure, seconds=time.monotonic() - began)
+
+
+def _file(benchmark: Benchmark) -> str:
+    code = getattr(inspect.unwrap(benchmark.function), "__code__", None)
+    return code.co_filename if code is not None else ""

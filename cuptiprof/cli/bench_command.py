@@ -1,0 +1,297 @@
+"""Run the benchmarks of a Python file over their parameters, or show and compare stored results.
+
+FILE.py[::NAME] is run; any other file is read as results of `--json`. Exit status: 0 all is well, 1 a point failed or is slower,
+2 it could not begin, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from cuptiprof.bench.environment import environment
+from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
+from cuptiprof.bench.results.comparison_table import comparison_report
+from cuptiprof.bench.results.plot import FORMATS as PLOT_FORMATS
+from cuptiprof.bench.results.plot import load_matplotlib, plot_results
+from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
+from cuptiprof.bench.sampling import STRATEGIES
+from cuptiprof.bench.stats.verdict import THRESHOLD
+from cuptiprof.bench.sweep import selection
+from cuptiprof.bench.sweep.discover import find_benchmarks
+from cuptiprof.bench.sweep.resume import plan
+from cuptiprof.bench.sweep.running import Task, run, tasks_of
+from cuptiprof.cli.bench_progress import Progress, describe
+from cuptiprof.cli.output import has_rich
+from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, ResultError
+from cuptiprof.text.names import printable
+from cuptiprof.text.nearest import nearest
+from cuptiprof.text.units import UNITS
+
+SUMMARY = "Run the benchmarks of a Python file over their parameters, or show and compare stored results."
+EXAMPLES = """examples:
+  cuptiprof bench bench_attention.py
+  cuptiprof bench bench_attention.py::forward --filter 'n>=1024,dtype=bfloat16' --metrics achieved_occupancy,dram_throughput
+  cuptiprof bench bench_attention.py --json new.jsonl --baseline main.jsonl --fail-if-slower 5%
+  cuptiprof bench bench_attention.py --json new.jsonl --resume            (goes on after an interruption)
+  cuptiprof bench new.jsonl --baseline main.jsonl --format markdown      (compares stored results)
+  cuptiprof bench new.jsonl --plot attention.svg --x n"""
+
+INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", nargs="+", metavar="FILE", help="FILE.py[::NAME] to run, or one file of results")
+    what = parser.add_argument_group("what to measure")
+    what.add_argument(
+        "--filter", action="append", metavar="EXPR", help="points, such as 'n>=512,dtype=float16|float32'"
+    )
+    what.add_argument("--list", action="store_true", help="name the points and stop")
+    what.add_argument("--resume", action="store_true", help="skip the points that --json has already")
+    how = parser.add_argument_group("how to measure")
+    how.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP, host (functions without a GPU)")
+    how.add_argument("--metrics", metavar="LIST", help="counters to read after timing, comma-separated")
+    how.add_argument(
+        "--strategy", choices=list(STRATEGIES), help="what is timed (default: as the benchmark says, or kernel)"
+    )
+    how.add_argument("--l2", choices=("warm", "cold"), help="state of the L2 cache before each call")
+    how.add_argument("--time", type=_seconds, metavar="S", help="seconds of measuring a point, at most")
+    how.add_argument("--timeout", type=_seconds, metavar="S", default=600.0, help="seconds a point may take in all (default 600)")  # fmt: skip
+    out = parser.add_argument_group("results")
+    out.add_argument("--json", metavar="OUT", help="write each point there as soon as it is measured, as a JSON line")
+    out.add_argument("-f", "--force-overwrite", action="store_true", help="replace existing results")
+    out.add_argument("--format", choices=("table", "markdown", "csv", "json"), default="table")
+    out.add_argument(
+        "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
+    )
+    out.add_argument("--plot", metavar="PICTURE", help=f"draw the times over --x ({', '.join(PLOT_FORMATS)})")
+    out.add_argument("--x", metavar="PARAM", help="parameter of the plot's x axis")
+    against = parser.add_argument_group("comparing")
+    against.add_argument("--baseline", metavar="RESULTS", help="judge each point against these results")
+    against.add_argument("--threshold", type=_percent, default=THRESHOLD, metavar="P%%", help=f"difference that does not matter (default {100 * THRESHOLD:g}%%)")  # fmt: skip
+    against.add_argument("--fail-if-slower", type=_percent, metavar="P%%", help="exit status 1 if a point is SLOWER and its whole interval is at or above P%%")  # fmt: skip
+    against.add_argument("--across-chips", action="store_true", help="judge times of different chips too")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    _check(arguments)
+    try:
+        baseline = read_results(arguments.baseline) if arguments.baseline else None
+        conditions = [c for e in arguments.filter or () for c in selection.parse(e)]
+        if not arguments.target[0].partition("::")[0].endswith(".py"):
+            return _show(arguments, read_results(arguments.target[0]), baseline, conditions)
+        with contextlib.redirect_stdout(sys.stderr):  # what the file prints is no part of the table
+            benchmarks = [b for t in arguments.target for b in find_benchmarks(t)]
+        tasks = selection.select(tasks_of(benchmarks, _overrides(arguments)), conditions, lambda t: t.point.params)
+        if arguments.list:
+            print("\n".join(task.title for task in tasks))
+            return 0
+        _check_plot(arguments, {name for task in tasks for name in task.point.params})
+        sweep = _Sweep(arguments, tasks)
+    except (BenchError, DeviceError, ResultError) as e:
+        print(f"cuptiprof: {e}", file=sys.stderr)
+        return 2
+    return sweep.run(baseline)
+
+
+class _Sweep:
+    """Points to measure, the file they go to, and what is there already; told of each as it ends."""
+
+    def __init__(self, arguments: argparse.Namespace, tasks: list[Task]) -> None:
+        """Opens the device and the file of results.
+
+        Raises:
+            BenchError, ResultError: it cannot begin.
+            DeviceError: there is no device.
+        """
+        self.arguments = arguments
+        self.order = {(t.benchmark.name, t.point.key): i for i, t in enumerate(tasks)}
+        if len(self.order) < len(tasks):
+            raise BenchError("two benchmarks have the same name and points", hint="name= tells them apart")
+        with open_gpu(arguments.device) as gpu:
+            self.device = gpu.device or "host"  # opened once for all points
+            self.environment = environment(gpu)
+        self.rows: list[Row] = []
+        self.left: tuple[Task, ...] = tuple(tasks)
+        self.writer: ResultsWriter | None = None
+        if arguments.json:
+            self._open(tasks)
+        self.progress = Progress(len(self.left))
+
+    def _open(self, tasks: list[Task]) -> None:
+        a = self.arguments
+        if a.resume and os.path.exists(a.json) and os.path.getsize(a.json):
+            todo = plan(tasks, read_results(a.json), self.environment, timeout=a.timeout)
+            self.rows, self.left = list(todo.done), todo.left
+            for line in todo.lines():
+                _say(line)
+        self.writer = ResultsWriter(a.json, self.environment, resume=a.resume, overwrite=a.force_overwrite)
+        for note in self.writer.notes:
+            _say(note)
+
+    def begins(self, task: Task) -> None:
+        self.progress.begins(task)
+
+    def ended(self, row: Row) -> None:
+        self.rows.append(row)
+        if self.writer is not None:
+            self.writer.add(row)
+        self.progress.ended(row)
+
+    def hangs(self, row: Row) -> NoReturn:
+        """Its kernel or native call does not end, and nothing can be done about that from inside."""
+        try:
+            if self.writer is not None:
+                self.writer.add(row)
+            _say(f"{describe(row)}; it does not come back, so the sweep ends here. {self._how_to_go_on()}")
+        finally:
+            sys.stderr.flush()
+            os._exit(1)
+
+    def run(self, baseline: Results | None) -> int:
+        """Measure, print; returns the exit status."""
+        interrupted, unwritten = False, False
+        try:
+            with contextlib.redirect_stdout(sys.stderr), self.progress:
+                run(self.left, self, device=self.device, timeout=self.arguments.timeout)
+        except KeyboardInterrupt:
+            interrupted = True
+        except ResultError as e:  # the disk is full: what has been measured is shown at least
+            _say(str(e))
+            unwritten = True
+        finally:
+            if self.writer is not None:
+                self.writer.close()
+        self.rows.sort(key=lambda row: self.order[row.key])
+        status = _report(self.arguments, Results(tuple(self.rows), self.environment), baseline)
+        if interrupted or unwritten:
+            _say(
+                f"{'interrupted' if interrupted else 'ended'} after {len(self.rows)} of {len(self.order)} points. {self._how_to_go_on()}"
+            )
+            return INTERRUPTED if interrupted else 1
+        return status
+
+    def _how_to_go_on(self) -> str:
+        if self.writer is None:
+            return "Nothing was stored; with --json OUT it could go on."
+        words = [w for w in sys.argv[1:] if w not in ("--resume", "-f", "--force-overwrite")]
+        return f"To go on: {shlex.join(['cuptiprof', *words, '--resume'])}"
+
+
+def _show(arguments: argparse.Namespace, results: Results, baseline: Results | None, conditions: Any) -> int:
+    """Of a file of results."""
+    rows = selection.select(results.rows, conditions, lambda row: row.params)
+    if arguments.list:
+        print("\n".join(describe(row) for row in rows))
+        return 0
+    _check_plot(arguments, {name for row in rows for name in row.params})
+    return _report(arguments, Results(tuple(rows), results.environment, results.notes), baseline)
+
+
+def _report(arguments: argparse.Namespace, results: Results, baseline: Results | None) -> int:
+    """Print the tables, draw the plot; returns the exit status."""
+    reports = [results.report(units=arguments.units)]
+    failing = 0
+    if baseline is not None:
+        comparison = compare_results(
+            baseline, results, threshold=arguments.threshold, across_chips=arguments.across_chips
+        )
+        report = comparison_report(comparison, results.environment, units=arguments.units)
+        # CSV and JSON are one document each: that of the comparison, which has the times as well.
+        reports = [report] if arguments.format in ("csv", "json") else [*reports, report]
+        failing = _count_slower(comparison, arguments.fail_if_slower)
+    form = arguments.format
+    if form == "table":
+        form = "rich" if sys.stdout.isatty() and has_rich() else "text"
+    sys.stdout.write("\n".join(r.to(form) for r in reports))
+    sys.stdout.flush()
+    failed = sum(row.failure is not None for row in results.rows)
+    if failed:
+        _say(f"{failed} of {len(results)} points failed")
+    if arguments.plot:
+        try:
+            plot_results(results, arguments.plot, arguments.x)
+        except CuptiprofError as e:
+            _say(str(e))
+            return 1
+    return 1 if failed or failing else 0
+
+
+def _count_slower(comparison: BaselineComparison, limit: float | None) -> int:
+    if limit is None:
+        return 0
+    failing = comparison.failing(limit)
+    for point in failing:
+        _say(f"slower by {100 * limit:g}% or more: {point.new.title}: {point.reason}")
+    # Also what cannot be judged is no pass: a gate that compares nothing would always be open.
+    if not any(p.verdict is not None for p in comparison.points):
+        _say("--fail-if-slower: no point could be judged against the baseline")
+        return 1
+    return len(failing)
+
+
+def _check(a: argparse.Namespace) -> None:
+    """What argparse cannot know; ends with status 2."""
+    wrong: list[tuple[bool, str]] = [
+        (bool(a.plot) != bool(a.x), "--plot and --x go together"),
+        (a.fail_if_slower is not None and not a.baseline, "--fail-if-slower needs --baseline"),
+        (a.across_chips and not a.baseline, "--across-chips needs --baseline"),
+        (a.threshold != THRESHOLD and not a.baseline, "--threshold needs --baseline"),
+        (a.force_overwrite and not a.json, "--force-overwrite needs --json"),
+        (a.resume and not a.json, "--resume needs --json"),
+        (a.resume and a.force_overwrite, "--resume and --force-overwrite exclude each other"),
+    ]
+    stored = [t for t in a.target if not t.partition("::")[0].endswith(".py")]
+    measuring = ("device", "metrics", "strategy", "l2", "time", "json", "resume")
+    if stored:
+        wrong.append((len(a.target) > 1, f"{stored[0]}: results are shown one file at a time; --baseline compares two"))
+        wrong += [(bool(getattr(a, o)), f"{stored[0]} is read, not measured: --{o} does not fit") for o in measuring]
+    for is_wrong, message in wrong:
+        if is_wrong:
+            a.parser.error(message)
+
+
+def _check_plot(arguments: argparse.Namespace, names: set[str]) -> None:
+    """What would be a pity to learn after an hour of measuring."""
+    if not arguments.plot:
+        return
+    load_matplotlib()
+    if os.path.splitext(arguments.plot)[1] not in PLOT_FORMATS:
+        raise BenchError(f"--plot {arguments.plot}: no such format", hint=f"one of: {', '.join(PLOT_FORMATS)}")
+    if arguments.x not in names:
+        raise BenchError(f"--x: no parameter {arguments.x!r}{nearest(arguments.x, names)}")
+
+
+def _overrides(a: argparse.Namespace) -> Mapping[str, Any]:
+    metrics = tuple(m.strip() for m in a.metrics.split(",") if m.strip()) if a.metrics is not None else None
+    given = {"strategy": a.strategy, "metrics": metrics, "l2": a.l2, "max_seconds": a.time}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _percent(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage: write 5%")
+    return float(match.group(1)) / 100
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return value
+
+
+def _say(text: str) -> None:
+    print("\n".join(f"cuptiprof: {printable(line)}" for line in text.splitlines()), file=sys.stderr)

@@ -1,0 +1,1 @@
+"""What a session brought: tables, losses, the result."""

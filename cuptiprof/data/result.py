@@ -1,0 +1,245 @@
+"""What a session collected: tables, where they come from, and what was lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cuptiprof import _core
+from cuptiprof.data.tables import Array, Strings, Table, schema
+from cuptiprof.errors import ResultError
+
+if TYPE_CHECKING:
+    from cuptiprof.analysis.kernel_counters import Counters
+    from cuptiprof.filter.kernel_filter import KernelFilter
+    from cuptiprof.report.model import Report
+    from cuptiprof.report.views.key_averages import KeyAverages
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) during long work."""
+
+
+class Losses(Mapping[str, int]):
+    """Every way to lose data and how often it happened; see ``describe()``."""
+
+    DOCS: Mapping[str, str] = dict(_core.LOSSES)
+    NOT_A_LOSS = frozenset({"filter_rejected", "earlier_session", "foreign_buffers"})
+
+    def __init__(self, values: Mapping[str, int] | None = None) -> None:
+        self._values = dict.fromkeys(self.DOCS, 0)
+        for name, value in (values or {}).items():
+            if name not in self._values:
+                raise ResultError(f"unknown loss counter {name!r}")
+            self._values[name] = int(value)
+
+    def __getitem__(self, name: str) -> int:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __bool__(self) -> bool:
+        """True when anything was lost."""
+        return any(v for k, v in self._values.items() if k not in self.NOT_A_LOSS)
+
+    def line(self) -> str:
+        """One sentence for the end of a report; empty when nothing was lost."""
+        parts = [f"{v:,} {k}" for k, v in self._values.items() if v and k not in self.NOT_A_LOSS]
+        return "Lost: " + ", ".join(parts) if parts else ""
+
+    def describe(self) -> dict[str, str]:
+        """Counter name -> what it counts."""
+        return dict(self.DOCS)
+
+
+class Result:
+    """An immutable set of tables (one attribute each: ``kernels``, ``memcpys``, ``memsets``, ``api_calls``,
+    ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``overhead``, ``graph_launches``, ``contexts``,
+    ``streams``, ``devices``, ``regions``, ``markers``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
+
+    Times are in ns on the run clock (``clock_to_unix`` converts).
+    """
+
+    kernels: Table
+    launch_configs: Table
+    memcpys: Table
+    memsets: Table
+    api_calls: Table
+    synchronizations: Table
+    cuda_events: Table
+    memory: Table
+    memory_pools: Table
+    overhead: Table
+    graph_launches: Table
+    contexts: Table
+    streams: Table
+    devices: Table
+    regions: Table
+    markers: Table
+    metric_ranges: Table
+    metrics: Table
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table],
+        metadata: Mapping[str, Any] | None = None,
+        losses: Mapping[str, int] | None = None,
+    ) -> None:
+        strings = next(iter(tables.values())).strings if tables else Strings()
+        self.tables: dict[str, Table] = {n: tables[n] if n in tables else Table.empty(n, strings) for n in schema()}
+        self.tables["kernels"].configs = self.tables["launch_configs"]
+        self.metadata: dict[str, Any] = dict(metadata or {})
+        self.losses = Losses(losses)
+        for name, table in self.tables.items():
+            setattr(self, name, table)
+        self._counters: Counters | None = None
+        if len(self.tables["metric_ranges"]):
+            self.tables["kernels"].counters = self.counters
+
+    @property
+    def counters(self) -> Counters:
+        """Hardware counters by name: ``result.counters["ipc"]`` has one float64 a row of ``metric_ranges``, NaN where missing.
+
+        ``result.kernels["ipc"]`` is the same joined to kernels.
+        """
+        if self._counters is None:
+            from cuptiprof.analysis.kernel_counters import Counters
+
+            self._counters = Counters(self.tables["metric_ranges"], self.tables["metrics"], self.metadata)
+        return self._counters
+
+    def __repr__(self) -> str:
+        n = {t: len(self.tables[t]) for t in ("kernels", "memcpys", "memsets", "api_calls", "regions")}
+        counts = ", ".join(f"{v:,} {k}" for k, v in n.items() if v)
+        return f"<cuptiprof.Result{' (simulated)' if self.simulated else ''}: {counts or 'empty'}>"
+
+    @property
+    def simulated(self) -> bool:
+        """True when it was made on the simulated device."""
+        return bool(self.metadata.get("simulated"))
+
+    def clock_to_unix(self, ns: int) -> int:
+        """Unix time in ns of a run clock time, by the nearest recorded pair of clocks.
+
+        Raises:
+            ResultError: the run has no clock pairs.
+        """
+        pairs = self.metadata.get("clock_pairs") or []
+        if not pairs:
+            raise ResultError("this run has no clock pairs")
+        run, unix = min(pairs, key=lambda p: abs(p[0] - ns))
+        return int(unix + ns - run)
+
+    def with_kernels(self, mask: Array) -> Result:
+        """The same run with only the kernels that `mask` selects."""
+        return Result({**self.tables, "kernels": self.kernels.where(mask)}, self.metadata, self.losses)
+
+    def timed(self) -> Result:
+        """The same run without the GPU work that CUPTI had no times for (start and end 0): what sums of time and traces
+        are made of."""
+        timed = {name: self.tables[name].timed() for name in ("kernels", "memcpys", "memsets", "graph_launches")}
+        if all(table is self.tables[name] for name, table in timed.items()):
+            return self
+        return Result({**self.tables, **timed}, self.metadata, self.losses)
+
+    def filter(self, kernels: KernelFilter | str) -> Result:
+        """The same run with only the kernels that the filter selects (skip and count in launch order).
+
+        Raises:
+            FilterError: the filter cannot be understood.
+        """
+        from cuptiprof.filter.kernel_filter import KernelFilter
+
+        chosen = kernels if isinstance(kernels, KernelFilter) else KernelFilter(kernels)
+        return self.with_kernels(chosen.mask(self.kernels))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None) -> None:
+        """Write the run as a folder of Parquet files; see ``docs/files.md``.
+
+        Raises:
+            ResultError: it exists, cannot be written, or pyarrow is missing.
+        """
+        from cuptiprof.io.runs import save_run
+
+        save_run(self, path, overwrite=overwrite, progress=progress)
+
+    def export(
+        self, path: str | os.PathLike[str], *, format: str | None = None, progress: Progress | None = None
+    ) -> None:
+        """Write another tool's format, chosen by the file's suffix or `format`.
+
+        Raises:
+            ResultError: an unknown format, or the file cannot be written.
+        """
+        from cuptiprof.io.formats import export
+
+        export(self, path, format=format, progress=progress)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """``export(path, format="chrome")``, by torch.profiler's name."""
+        self.export(path, format="chrome")
+
+    def report(self, view: str = "summary", **options: Any) -> Report:
+        """A view (``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``metrics``, ``events``, ``metrics-wide``,
+        ``metrics-long``, ``sections``, ``memory-path``, ``priorities``, ``samples``); print it, or ``.to("markdown")``.
+
+        Raises:
+            ResultError: an unknown view.
+        """
+        from cuptiprof.report import make_report
+
+        return make_report(self, view, **options)
+
+    def key_averages(self) -> KeyAverages:
+        """torch.profiler's averages over regions and kernels; print ``.table(sort_by="self_cuda_time_total", row_limit=10)``."""
+        from cuptiprof.report.views.key_averages import KeyAverages
+
+        return KeyAverages(self)
+
+    def summary(self, **options: Any) -> Report:
+        """nvprof's summary: GPU activities and API calls."""
+        return self.report("summary", **options)
+
+    def gpu_trace(self, **options: Any) -> Report:
+        """nvprof's --print-gpu-trace."""
+        return self.report("gpu-trace", **options)
+
+    def api_trace(self, **options: Any) -> Report:
+        """nvprof's --print-api-trace."""
+        return self.report("api-trace", **options)
+
+    def metrics_table(self, wide: bool = True, **options: Any) -> Report:
+        """Hardware counters: one row a launch, kernel or region and one column a metric, or with ``wide=False`` one row a value.
+
+        Values are float64 in the unit of the metric (``report.content.facts["units"]``), NaN where missing.
+        """
+        return self.report("metrics-wide" if wide else "metrics-long", **options)
+
+    def regions_report(self, **options: Any) -> Report:
+        """The region tree with host and GPU time."""
+        return self.report("regions", **options)
+
+
+def from_native(tables: Mapping[str, Mapping[str, Array]], strings: list[str]) -> dict[str, Table]:
+    """Tables over the arrays that the native library handed out, without copies."""
+    shared = Strings(strings)
+    out = {name: Table(name, columns, shared) for name, columns in tables.items()}
+    out["kernels"].configs = out["launch_configs"]
+    return out
+
+
+def gpu_span(result: Result) -> tuple[int, int]:
+    """Start of the first and end of the last GPU activity, ns; (0, 0) if there was none."""
+    starts, ends = [], []
+    for name in ("kernels", "memcpys", "memsets"):
+        table = result.tables[name].timed()
+        if len(table):
+            starts.append(int(np.min(table["start"])))
+            ends.append(int(np.max(table["end"])))
+    return (min(starts), max(ends)) if starts else (0, 0)

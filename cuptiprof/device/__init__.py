@@ -1,0 +1,1 @@
+"""Where the GPU and its libraries are."""

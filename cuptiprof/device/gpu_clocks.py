@@ -1,0 +1,56 @@
+"""The clocks of a GPU as NVML reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from cuptiprof.data.clock_state import ClockReader, ClockState, NoClocks
+
+
+class NvmlClocks:
+    """NVML's readings of one GPU."""
+
+    why_not = ""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml, self._handle = nvml, handle
+
+    def read(self) -> ClockState | None:
+        n, h = self._nvml, self._handle
+        try:
+            sm = n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM)
+            reasons = n.nvmlDeviceGetCurrentClocksThrottleReasons(h)
+        except n.NVMLError as e:
+            self.why_not = f"NVML: {e}"
+            return None
+        memory = temperature = power = 0.0
+        with contextlib.suppress(n.NVMLError):  # not every board tells these
+            memory = n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_MEM)
+            temperature = n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU)
+            power = n.nvmlDeviceGetPowerUsage(h) / 1000
+        return ClockState(sm, memory, temperature, power, reasons)
+
+    def others(self) -> list[int]:
+        try:
+            running = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        except self._nvml.NVMLError:
+            return []
+        pids = {int(p.pid) for p in running}
+        if len(pids) == 1:
+            return []  # this one: in a container NVML has other process IDs than the program knows
+        return sorted(pids - {os.getpid()})
+
+
+def nvml_clocks(pci_bus_id: str) -> ClockReader:
+    """The reader of the GPU at this PCI address ("00000000:3B:00.0")."""
+    try:
+        import pynvml
+    except ImportError:
+        return NoClocks("nvidia-ml-py is not installed (pip install 'cuptiprof[bench]')")
+    try:
+        pynvml.nvmlInit()
+        return NvmlClocks(pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode()))
+    except pynvml.NVMLError as e:
+        return NoClocks(f"NVML: {e}")

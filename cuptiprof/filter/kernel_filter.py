@@ -1,0 +1,404 @@
+"""Kernel filters: one compiled object that says what to keep, what to count and what to show.
+
+Patterns are globs (the rules of ``fnmatch.fnmatchcase``) or, after ``regex:``, POSIX extended regular
+expressions that are searched for. nvprof's ``--kernels`` and ncu's options compile into the same object.
+``docs/filters.md`` has the whole story.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cuptiprof import _core
+from cuptiprof.errors import FilterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from cuptiprof.data.tables import Table
+
+__all__ = ["KernelFilter", "Launch", "demangle", "function_base", "nearest_names"]
+
+_U32_MAX = 0xFFFFFFFF
+_Texts = str | Iterable[str] | None
+_Ids = int | Iterable[int] | None
+_Dims = int | Sequence[int]
+
+
+def _dims(what: str, value: _Dims) -> tuple[int, int, int]:
+    try:
+        given = tuple(value) if isinstance(value, Sequence) else (value,)
+        numbers = tuple(operator.index(v) for v in given)
+    except TypeError:
+        raise FilterError(
+            f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1)."
+        ) from None
+    if not 1 <= len(numbers) <= 3 or any(not 0 <= n < 2**31 for n in numbers):
+        raise FilterError(f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1).")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def _texts(what: str, value: _Texts) -> list[str]:
+    if value is None:
+        return []
+    items = [value] if isinstance(value, str) else list(value)
+    for item in items:
+        if not isinstance(item, str):
+            raise FilterError(f"{what}: {item!r} is not text", hint="Give one pattern or a list of patterns.")
+    if not items:
+        raise FilterError(f"{what}: an empty list selects nothing", hint="Give None for no restriction.")
+    return items
+
+
+def _ids(what: str, value: _Ids) -> list[int]:
+    if value is None:
+        return []
+    items = list(value) if isinstance(value, Iterable) else [value]
+    if not items:
+        raise FilterError(f"{what}: an empty list selects nothing", hint="Give None for no restriction.")
+    return [_integer(what, item, _U32_MAX) for item in items]
+
+
+def _integer(what: str, value: object, largest: int = 2**63 - 1) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise FilterError(f"{what}={value!r} is not an integer", hint="Give a whole number.") from None
+    if not 0 <= number <= largest:
+        raise FilterError(f"{what}={number} is out of range", hint=f"Give a number from 0 to {largest}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch, for trying a filter without a device. Every field is optional.
+
+    ``mangled``, ``demangled`` and the function name are derived from what is given. ``push_pop`` and
+    ``start_end`` map an NVTX domain ("" is the default one) to the names of its open ranges, push/pop ones
+    bottom first. ``region`` is the path of the innermost open region ("fwd/attn"). ``shared_memory`` is in
+    bytes, static + dynamic; sizes are (x, y, z).
+    """
+
+    name: str | None = None
+    grid: _Dims = (1, 1, 1)
+    block: _Dims = (1, 1, 1)
+    stream: int = 0
+    context: int = 0
+    device: int = 0
+    shared_memory: int = 0
+    context_name: str = ""
+    stream_name: str = ""
+    demangled: str | None = None
+    mangled: str | None = None
+    push_pop: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    start_end: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    region: str = ""
+    thread: int = 0
+
+    def __post_init__(self) -> None:
+        for what in ("grid", "block"):
+            object.__setattr__(self, what, _dims(what, getattr(self, what)))
+        for what in ("stream", "context", "device", "thread"):
+            object.__setattr__(self, what, _integer(what, getattr(self, what), _U32_MAX))
+        object.__setattr__(self, "shared_memory", _integer("shared_memory", self.shared_memory))
+        for what in ("push_pop", "start_end"):
+            object.__setattr__(self, what, {d: list(names) for d, names in getattr(self, what).items()})
+
+
+class KernelFilter:
+    """Selects kernel launches. Immutable; equal arguments make equal filters.
+
+    Order of the tests: device, skip_before_match, names, regions and NVTX ranges, context, stream, thread,
+    grid, block, launch IDs, skip, every, count.
+
+    Args:
+        kernels: pattern or patterns of which one must match the name. A glob is compared with the function
+            name ("reduce_kernel"); one that contains "::" with the qualified name
+            ("at::native::reduce_kernel"), and one that contains "(", "<" or a space with the demangled name.
+            A ``regex:`` that contains "::", "<" or a space searches the demangled name, any other the
+            function name.
+        exclude: patterns of which none may match the name.
+        base: "function" (as above), or "demangled" or "mangled" to compare every pattern with that form.
+        regions: patterns; the launch must be inside a matching region, at any depth. Without "/" a glob is
+            compared with region names, with "/" with whole paths ("fwd/*").
+        exclude_regions: patterns of regions the launch must not be inside of; wins over ``regions``.
+        devices, streams, contexts, threads: one ID or several (device ordinals, CUPTI stream and context
+            IDs, system thread IDs).
+        grid, block: exact size, (x,), (x, y) or (x, y, z).
+        skip: matching launches to pass over first.
+        count: how many launches to select at most.
+        every: of the launches after ``skip``, the first and then every n-th.
+        skip_before_match: launches of any kind to pass over first.
+        mode: "global", "per-gpu" (skip, every and count by device) or "per-launch-config" (all counting by grid,
+            block and shared memory).
+
+    Raises:
+        FilterError: a pattern or number that cannot be used, with its position and what to write instead.
+    """
+
+    __slots__ = ("_fields", "_native")
+    _fields: dict[str, Any]
+    _native: _core.KernelFilter
+
+    def __init__(
+        self,
+        kernels: _Texts = None,
+        *,
+        exclude: _Texts = None,
+        base: str = "function",
+        regions: _Texts = None,
+        exclude_regions: _Texts = None,
+        devices: _Ids = None,
+        streams: _Ids = None,
+        contexts: _Ids = None,
+        threads: _Ids = None,
+        grid: _Dims | None = None,
+        block: _Dims | None = None,
+        skip: int = 0,
+        count: int | None = None,
+        every: int = 1,
+        skip_before_match: int = 0,
+        mode: str = "global",
+    ) -> None:
+        self._compile(
+            kernels=_texts("kernels", kernels),
+            exclude=_texts("exclude", exclude),
+            base=base,
+            regions=_texts("regions", regions),
+            exclude_regions=_texts("exclude_regions", exclude_regions),
+            devices=_ids("devices", devices),
+            streams=_ids("streams", streams),
+            contexts=_ids("contexts", contexts),
+            threads=_ids("threads", threads),
+            grid=None if grid is None else _dims("grid", grid),
+            block=None if block is None else _dims("block", block),
+            skip=_integer("skip", skip),
+            count=None if count is None else _integer("count", count),
+            every=_integer("every", every),
+            skip_before_match=_integer("skip_before_match", skip_before_match),
+            mode=mode,
+        )
+
+    def _compile(self, **given: Any) -> None:
+        fields: dict[str, Any] = {
+            "base": "function",
+            "grid": None,
+            "block": None,
+            "skip": 0,
+            "count": None,
+            "every": 1,
+            "skip_before_match": 0,
+            "mode": "global",
+        }
+        for key in _LISTS:
+            fields[key] = []
+        fields.update(given)
+        for key in ("base", "mode"):
+            if not isinstance(fields[key], str):
+                raise FilterError(f"{key}={fields[key]!r} is not text", hint="See the documentation of KernelFilter.")
+        self._native = _core.KernelFilter(fields)
+        self._fields = fields
+
+    @classmethod
+    def from_nvprof(
+        cls, kernels: str | Iterable[str], *, devices: _Ids = None, skip: int = 0, count: int | None = None
+    ) -> KernelFilter:
+        """The filter of nvprof's ``--kernels``.
+
+        The text is a regular expression on the demangled name, or the four fields
+        "context:stream:name:invocation" ("::gemm:1": the first run of each kernel whose name contains gemm).
+        Several strings select what any of them selects. ``devices``, ``skip`` and ``count`` are those of
+        KernelFilter.
+
+        Raises:
+            FilterError: the text cannot be understood.
+        """
+        return cls._from(
+            nvprof_kernels=_texts("kernels", kernels),
+            devices=_ids("devices", devices),
+            skip=_integer("skip", skip),
+            count=None if count is None else _integer("count", count),
+        )
+
+    @classmethod
+    def from_ncu(
+        cls,
+        *,
+        kernel_name: _Texts = None,
+        kernel_id: _Texts = None,
+        base: str = "function",
+        nvtx_include: _Texts = None,
+        nvtx_exclude: _Texts = None,
+        skip: int = 0,
+        count: int | None = None,
+        skip_before_match: int = 0,
+        devices: _Ids = None,
+        mode: str = "global",
+    ) -> KernelFilter:
+        """The filter of Nsight Compute's command line; several values of one option are alternatives.
+
+        Args:
+            kernel_name: ``-k/--kernel-name``: the exact name, or ``regex:`` and an expression to search for.
+            kernel_id: ``--kernel-id``: "context:stream:[regex:]name:invocation".
+            base: ``--kernel-name-base``: "function", "demangled" or "mangled".
+            nvtx_include: ``--nvtx-include`` expressions; regions count as push/pop ranges of the default
+                domain.
+            nvtx_exclude: ``--nvtx-exclude`` expressions.
+            skip: ``-s/--launch-skip``, matching launches.
+            count: ``-c/--launch-count``, matching launches.
+            skip_before_match: ``--launch-skip-before-match``, launches of any kind.
+            devices: ``--devices``.
+            mode: ``--filter-mode``: "global", "per-gpu" or "per-launch-config".
+
+        Raises:
+            FilterError: an option that cannot be understood.
+        """
+        return cls._from(
+            kernel_names=_texts("kernel_name", kernel_name),
+            kernel_ids=_texts("kernel_id", kernel_id),
+            base=base,
+            nvtx_include=_texts("nvtx_include", nvtx_include),
+            nvtx_exclude=_texts("nvtx_exclude", nvtx_exclude),
+            skip=_integer("skip", skip),
+            count=None if count is None else _integer("count", count),
+            skip_before_match=_integer("skip_before_match", skip_before_match),
+            devices=_ids("devices", devices),
+            mode=mode,
+        )
+
+    @classmethod
+    def _from(cls, **fields: Any) -> KernelFilter:
+        self = cls.__new__(cls)
+        self._compile(**fields)
+        return self
+
+    def select(self, launches: Iterable[Launch]) -> list[int]:
+        """Indices of the selected launches, which are given in launch order. Needs no device."""
+        return self._native.select(launches)
+
+    def matches_name(self, name: str) -> bool:
+        """Whether a kernel of this (mangled or demangled) name can be selected at all."""
+        return self._native.matches_name(name)
+
+    def mask(self, kernels: Table, configs: Table | None = None) -> npt.NDArray[np.bool_]:
+        """The selected rows of a kernels table as a bool array, one entry a row.
+
+        Rows are judged in ascending order of correlation ID. ``configs`` is the launch_configs table of the
+        same run; by default the one that the kernels table refers to.
+
+        Raises:
+            FilterError: more distinct kernels or configurations than a filter keeps counters for, or a
+                filter that needs ``configs``.
+        """
+        sizes = None
+        configs = configs if configs is not None else kernels.configs
+        if configs is not None:
+            import numpy as np
+
+            columns = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+            shared = configs["static_shared_memory"].astype(np.int64) + configs["dynamic_shared_memory"]
+            sizes = np.stack([*(configs[c].astype(np.int64) for c in columns), shared], axis=1)
+        elif self._needs_configs():
+            raise FilterError("this filter needs launch configurations", hint="Pass result.launch_configs as configs.")
+        selected, refused = _core.select_rows(
+            self._native,
+            len(kernels),
+            names=kernels.strings,
+            name_codes=kernels.codes("name"),
+            device=kernels["device"],
+            context=kernels["context"],
+            stream=kernels["stream"],
+            thread=kernels["thread"],
+            configs=sizes,
+            config=None if sizes is None else kernels["config"],
+            regions=kernels.strings,
+            region_codes=kernels.codes("region"),
+            order=kernels["correlation_id"],
+        )
+        if refused:
+            raise FilterError(
+                f"{refused} launches have more distinct names or configurations than a filter counts (2^18)",
+                hint="Select fewer kernels by name first, or leave out the invocation or mode.",
+            )
+        return selected
+
+    def _needs_configs(self) -> bool:
+        f = self._fields
+        return bool(
+            f["grid"] or f["block"] or f["mode"] == "per-launch-config" or (f["kernel_ids"] and self.is_stateful)
+        )
+
+    @property
+    def native(self) -> _core.KernelFilter:
+        """The compiled object, for the collector."""
+        return self._native
+
+    @property
+    def name_patterns(self) -> list[str]:
+        """The patterns that a name must match one of, as written; for "no kernel matched ..."."""
+        return self._native.name_patterns()
+
+    @property
+    def selects_all(self) -> bool:
+        """True when the filter restricts nothing."""
+        return self._native.selects_all
+
+    @property
+    def needs_regions(self) -> bool:
+        """True when the filter looks at regions or NVTX ranges."""
+        return self._native.needs_regions
+
+    @property
+    def is_stateful(self) -> bool:
+        """True when the verdict on a launch depends on the launches before it."""
+        return self._native.is_stateful
+
+    def describe(self) -> str:
+        """The filter in one line, e.g. ``kernels '*gemm*', in region 'fwd', count 5``."""
+        return self._native.describe()
+
+    def __repr__(self) -> str:
+        return f"<KernelFilter {self.describe()}>"
+
+    def __eq__(self, other: object) -> bool:
+        return self._fields == other._fields if isinstance(other, KernelFilter) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.describe())
+
+
+_LISTS = (
+    "kernels",
+    "exclude",
+    "kernel_names",
+    "nvprof_kernels",
+    "kernel_ids",
+    "regions",
+    "exclude_regions",
+    "nvtx_include",
+    "nvtx_exclude",
+    "devices",
+    "contexts",
+    "streams",
+    "threads",
+)
+
+
+def demangle(name: str) -> str:
+    """The C++ form of a mangled name ("_Z..."); any other text comes back unchanged."""
+    return _core.demangle(name)
+
+
+def function_base(demangled: str) -> str:
+    """ncu's function name: "void at::f<int>(float*)" -> "f". Other text comes back unchanged."""
+    return _core.function_base(demangled)
+
+
+def nearest_names(wanted: str, names: Iterable[str], k: int = 5) -> list[str]:
+    """The ``k`` function names nearest to a pattern that matched none; ``names`` may be mangled."""
+    return _core.nearest_names(wanted, names, k)

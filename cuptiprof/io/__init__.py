@@ -1,0 +1,1 @@
+"""Files: saved runs, spilled segments, traces of others."""

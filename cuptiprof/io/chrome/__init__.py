@@ -1,0 +1,187 @@
+"""Chrome trace JSON with the fields of Kineto (torch.profiler), for Perfetto, chrome://tracing, HTA and TensorBoard."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.analysis.gpu_work import traced_graphs
+from cuptiprof.data.result import Progress, Result
+from cuptiprof.data.tables import Array
+from cuptiprof.io.chrome import counter_tracks, gpu_slices, host_slices
+from cuptiprof.io.chrome.clock import Clock
+from cuptiprof.io.chrome.header import TrackRow, members, row_names
+from cuptiprof.io.chrome.identity import Identity
+from cuptiprof.io.chrome.projection import project
+from cuptiprof.io.chrome.track_rows import HOST_ROW_STEP, ROW_STEP, nested_rows, serial_rows
+
+_TIMED = (
+    "kernels",
+    "memcpys",
+    "memsets",
+    "api_calls",
+    "synchronizations",
+    "overhead",
+    "graph_launches",
+    "regions",
+    "markers",
+)
+
+
+def write(result: Result, path: Path, compress: bool, progress: Progress | None) -> None:
+    """Writes the trace (gzip if ``compress``); events are streamed, in memory there is one batch of them.
+
+    Times are microseconds, exact to the ns; ``baseTimeNanoseconds`` makes Unix time of them. Slices that overlap without
+    nesting are moved to a further row beside their own. Work without known times is left out.
+    """
+    result = _timed(result)
+    layout = _Layout(result)
+    done = 0
+    with gzip.open(path, "wb", compresslevel=6) if compress else path.open("wb") as out:
+
+        def put(*texts: str) -> None:
+            # Names are escaped to ASCII; a lone surrogate in a host name or path is all that could not be encoded.
+            out.write(",\n".join(texts).encode("utf-8", "backslashreplace"))
+
+        head = json.dumps(members(result, layout.who.clock.base_ns), indent=1)
+        # The object is left open for the events. HTA finds the rank by `"rank": N`, blank included: indent writes it.
+        put(head.removesuffix("\n}") + ',\n "traceEvents": [\n' + ",\n".join(layout.named_rows()))
+        for texts in layout.events():
+            if texts:
+                put("", *texts)
+            done += len(texts)
+            if progress is not None:
+                progress(min(done, layout.total), layout.total)
+        out.write(b"\n]}\n")
+    if progress is not None:
+        progress(layout.total, layout.total)
+
+
+def _timed(result: Result) -> Result:
+    """Without work whose times nobody knows (0, counted in the losses): it has no place in a picture of time."""
+    tables = dict(result.tables)
+    for name in ("kernels", "memcpys", "memsets"):
+        table = tables[name]
+        known = (table["start"] != 0) | (table["end"] != 0)
+        if not known.all():
+            tables[name] = table.where(known)
+    return Result(tables, result.metadata, result.losses)
+
+
+class _Layout:
+    """Where everything goes: origin of time, rows, and the order of the event writers."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        tables = result.tables
+        starts = [int(tables[name]["start"].min()) for name in _TIMED if len(tables[name])]
+        ends = [int(tables[name]["end"].max()) for name in _TIMED if len(tables[name])]
+        self.first, self.last = min(starts, default=0), max(ends, default=0)
+        self.who = Identity(result, Clock(result, self.first - 1))  # a region's span begins 1 ns before its work
+        self.spans = project(result)
+        self._gpu_rows()
+        self._host_rows()
+        flows = sum(len(tables[name]) for name in ("kernels", "memcpys", "memsets"))
+        self.total = sum(len(tables[name]) for name in _TIMED) + len(self.span_tid) + flows
+
+    def _gpu_rows(self) -> None:
+        tables = self.result.tables
+        graphs = tables["graph_launches"].where(traced_graphs(self.result))
+        work = [tables["kernels"], tables["memcpys"], tables["memsets"], graphs]
+        device, stream, start, end = (
+            np.concatenate([table[column] for table in work]).astype(np.int64)
+            for column in ("device", "stream", "start", "end")
+        )
+        self.rows: dict[tuple[int, int], TrackRow] = {}
+        group = device * (1 << 32) + stream
+        row = serial_rows(group, start, end)
+        tid = self._tid(device, stream, row, "")
+        edges = np.cumsum([len(table) for table in work])[:-1]
+        self.kernel_tid, self.memcpy_tid, self.memset_tid, self.graph_tid = np.split(tid, edges)
+
+        # Regions are drawn around their work on the stream's own row. Where work overlaps, it is spread over several
+        # rows and the regions get rows of their own.
+        crowded = np.unique(group[row > 0])
+        spans = self.spans
+        span_group = spans["device"] * (1 << 32) + spans["stream"]
+        span_row = nested_rows(span_group, spans["start"], spans["end"])
+        depth = np.zeros(len(span_row), np.int64)
+        for key in crowded.tolist():
+            depth[span_group == key] = int(row[group == key].max()) + 1
+        self.span_tid = self._tid(spans["device"], spans["stream"], span_row + depth, " regions", depth + span_row)
+
+        # A wait on a stream lasts while the stream works: it never fits into the stream's own row.
+        syncs = tables["synchronizations"]
+        sync_device = self.who.device_of_context(syncs["context"])
+        sync_stream = np.where(syncs["stream"] == gpu_slices.NO_ID, -1, syncs["stream"].astype(np.int64))
+        sync_row = serial_rows(sync_device * (1 << 33) + sync_stream, syncs["start"], syncs["end"])
+        self.sync_tid = self._tid(sync_device, sync_stream, sync_row + 500, " waits", sync_row + 1)
+        overhead = tables["overhead"]
+        self.overhead_row = nested_rows(np.zeros(len(overhead)), overhead["start"], overhead["end"])
+        self.devices = {pid for pid, _ in self.rows} | set(tables["devices"]["device"].tolist())
+        if len(overhead):
+            self.rows[gpu_slices.OVERHEAD_PID, 0] = TrackRow(gpu_slices.OVERHEAD_PID, 0, "CUPTI overhead", 0)
+
+    def _tid(self, device: Array, stream: Array, row: Array, what: str, further: Array | None = None) -> Int64:
+        """tid of each slice; rows are named on the way."""
+        tid = np.asarray(stream + row * ROW_STEP, np.int64)
+        further = row if further is None else further
+        for pid, number, on, k in np.unique(
+            np.stack([device, tid, stream, further], axis=1).astype(np.int64), axis=0
+        ).tolist():
+            name = f"stream {on} " if on >= 0 else f"Device {pid} "
+            if number != on:
+                name += f"({what.strip() or 'overlapping'} {k})"
+            self.rows.setdefault((pid, number), TrackRow(pid, number, name, on))
+        return tid
+
+    def _host_rows(self) -> None:
+        tables, pid = self.result.tables, self.who.pid
+        regions, markers = tables["regions"], tables["markers"]
+        thread = np.concatenate([regions["thread"], markers["thread"]]).astype(np.int64)
+        row = nested_rows(
+            thread,
+            np.concatenate([regions["start"], markers["start"]]),
+            np.concatenate([regions["end"], markers["end"]]),
+        )
+        tid = thread + row * HOST_ROW_STEP
+        self.region_tid, self.marker_tid = tid[: len(regions)], tid[len(regions) :]
+        for number, on, k in np.unique(np.stack([tid, thread, row], axis=1), axis=0).tolist():
+            name = f"thread {on}" if k == 0 else f"thread {on} (overlapping {k})"
+            self.rows.setdefault((pid, number), TrackRow(pid, number, name, on))
+        api = tables["api_calls"]
+        for owner, number in np.unique(np.stack([api["process"], api["thread"]], axis=1), axis=0).tolist():
+            key = (owner or pid, number)
+            self.rows.setdefault(key, TrackRow(*key, f"thread {number}", number))
+
+    def named_rows(self) -> list[str]:
+        ts = self.who.clock.ts(np.array([self.first]))[0]
+        devices = self.devices - {gpu_slices.OVERHEAD_PID, self.who.pid}
+        return row_names(self.result, ts, self.who.pid, devices, self.rows.values())
+
+    def events(self) -> Iterator[list[str]]:
+        result, who = self.result, self.who
+        yield from host_slices.region_events(result, who, self.region_tid)
+        yield from host_slices.marker_events(result, who, self.marker_tid)
+        yield from host_slices.call_events(result, who)
+        yield from host_slices.gpu_region_events(result, who, self.spans, self.span_tid)
+        yield from gpu_slices.kernel_events(result, who, self.kernel_tid)
+        yield from gpu_slices.memcpy_events(result, who, self.memcpy_tid)
+        yield from gpu_slices.memset_events(result, who, self.memset_tid)
+        yield from gpu_slices.graph_events(result, who, self.graph_tid)
+        yield from gpu_slices.sync_events(result, who, self.sync_tid)
+        yield from gpu_slices.overhead_events(result, who, self.overhead_row)
+        yield from counter_tracks.sample_events(result, who.clock)
+        started: set[int] = set()
+        for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
+            yield from host_slices.flow_events(result, who, name, tid, started)
+        yield [self._end()]
+
+    def _end(self) -> str:
+        end = self.who.clock.ts(np.array([self.last]))[0]
+        return f'{{"name":"Record Window End","ph":"i","s":"g","pid":"Traces","tid":"Trace cuptiprof","ts":{end}}}'

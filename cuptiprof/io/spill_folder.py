@@ -1,0 +1,177 @@
+"""What ``keep="spill"`` leaves on disk, and how it becomes tables again.
+
+    cuptiprof-spill-XXXX/spill.json            who made it: format, metadata
+    cuptiprof-spill-XXXX/progress.json         launches and losses so far, rewritten in place while the session runs
+    cuptiprof-spill-XXXX/000000/kernels.arrow  one folder a store, one Arrow IPC file a table
+    cuptiprof-spill-XXXX/000000/strings.arrow  what the text columns index
+    cuptiprof-spill-XXXX/000000/rows.json      rows of each table
+
+A store is written beside its place and renamed, so what is there is whole even when the process was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cuptiprof.data.tables import Array, Strings, Table, need, schema
+from cuptiprof.errors import ResultError
+
+FORMAT = 1
+PREFIX = "cuptiprof-spill-"
+_PROGRESS_BYTES = 4096  # progress.json always has this length: a write in place leaves no rest of a longer one
+
+
+class SpillFolder:
+    """Stores written one after the other. One that is dropped takes its folder along, in the process that made it; a folder
+    that the user named outlives a process that ends with its session open.
+    """
+
+    def __init__(self, parent: Any, header: Mapping[str, Any]) -> None:
+        need("pyarrow", "arrow")
+        try:
+            where = Path(os.path.abspath(parent)) if parent is not None else None
+            if where is not None:
+                where.mkdir(parents=True, exist_ok=True)
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
+            (self.path / "spill.json").write_text(json.dumps({"format": FORMAT, **header}, default=str))
+        except (OSError, ValueError, TypeError) as e:
+            why = getattr(e, "strerror", None) or e
+            raise ResultError(f"cannot spill to {parent}: {why}", hint="choose another spill_dir=") from None
+        self.segments = 0
+        self._progress = b""
+        self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
+        self._finalizer.atexit = parent is None
+
+    def remove(self) -> None:
+        """Its tables are in memory. Not left to the finalizer, which would swallow a Ctrl-C."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._finalizer.detach()
+
+    def write(self, tables: Mapping[str, Table]) -> None:
+        """One more store.
+
+        Raises:
+            OSError, pyarrow.ArrowException: the disk is full or gone; nothing of the store is left.
+        """
+        pa = need("pyarrow", "arrow")
+        place = self.path / f"{self.segments:06d}"
+        part = place.with_suffix(".part")
+        try:
+            part.mkdir()
+            rows = {n: len(t) for n, t in tables.items() if len(t) or n == "launch_configs"}
+            for name in rows:
+                table = tables[name]
+                _write_arrow(part / f"{name}.arrow", {c: pa.array(table.codes(c)) for c in table.column_names})
+            _write_arrow(part / "strings.arrow", {"text": pa.array(list(tables["kernels"].strings), pa.string())})
+            (part / "rows.json").write_text(json.dumps(rows))
+            part.rename(place)
+        except (OSError, pa.ArrowException):
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        self.segments += 1
+
+    def note_progress(self, progress: Mapping[str, Any]) -> None:
+        """Launches and losses so far, for whoever opens the folder of a process that was killed."""
+        data = json.dumps(progress).encode().ljust(_PROGRESS_BYTES)
+        if data == self._progress:
+            return
+        handle = os.open(self.path / "progress.json", os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            os.pwrite(handle, data, 0)
+        finally:
+            os.close(handle)
+        self._progress = data
+
+    def read(self) -> list[dict[str, Table]]:
+        """The tables of each store; columns are read from disk when asked for."""
+        return [read_segment(self.path / f"{i:06d}", self) for i in range(self.segments)]
+
+
+def read_segment(folder: Path, owner: object) -> dict[str, Table]:
+    """The tables of one store. `owner` is kept alive by them.
+
+    Raises:
+        ResultError: damaged.
+    """
+    pa = need("pyarrow", "arrow")
+    try:
+        rows = json.loads((folder / "rows.json").read_text())
+        with pa.memory_map(str(folder / "strings.arrow")) as f:
+            strings = Strings(pa.ipc.open_file(f).read_all().column("text").to_pylist())
+        out = {}
+        for name in schema():
+            count = int(rows.get(name, 0))
+            columns = _Mapped(folder / f"{name}.arrow", owner)
+            out[name] = Table(name, columns, strings) if name in rows else Table.empty(name, strings)
+            if name in rows and columns.shape() != (count, set(schema()[name])):
+                raise ResultError(f"{folder}: {name} is not what it was when it was written")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as e:
+        raise ResultError(f"{folder}: damaged ({e})") from None
+    out["kernels"].configs = out["launch_configs"]
+    return out
+
+
+def rows_of(folder: Path) -> dict[str, int]:
+    """Rows of each table of a store, for one that cannot be read; {}: unknown."""
+    try:
+        rows = json.loads((folder / "rows.json").read_text())
+        return {name: int(n) for name, n in rows.items() if name != "launch_configs"}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _write_arrow(file: Path, columns: Mapping[str, Any]) -> None:
+    pa = need("pyarrow", "arrow")
+    table = pa.table(dict(columns))
+    with pa.OSFile(str(file), "wb") as f, pa.ipc.new_file(f, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _remove(path: Path, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child has a copy of the object, not of the folder
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class _Mapped(Mapping[str, Array]):
+    """Columns of one Arrow IPC file, mapped and not read until they are used. Keeps the spill folder alive."""
+
+    def __init__(self, file: Path, owner: object) -> None:
+        self._file = file
+        self._owner = owner
+        self._table: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, ({name: self[name] for name in self},)  # a copy elsewhere has no part in the folder
+
+    def _arrow(self) -> Any:
+        if self._table is None:
+            pa = need("pyarrow", "arrow")
+            try:
+                self._table = pa.ipc.open_file(pa.memory_map(str(self._file))).read_all()
+            except (OSError, pa.ArrowException) as e:
+                raise ResultError(f"{self._file}: cannot be read any more ({e})") from None
+        return self._table
+
+    def shape(self) -> tuple[int, set[str]]:
+        """Rows and column names."""
+        return self._arrow().num_rows, set(self._arrow().column_names)
+
+    def __getitem__(self, column: str) -> Array:
+        chunks = self._arrow().column(column).chunks
+        arrays = [c.to_numpy(zero_copy_only=False) for c in chunks]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrow().column_names)
+
+    def __len__(self) -> int:
+        return len(self._arrow().column_names)

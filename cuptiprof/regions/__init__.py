@@ -1,0 +1,1 @@
+"""``region``, and handing one to another thread."""

@@ -1,0 +1,1 @@
+"""Each view: a result's numbers as a table."""

@@ -1,0 +1,123 @@
+"""nvvp's "Kernel Optimization Priorities": which kernel is most worth the work.
+
+NVIDIA never published its formula. Here the weight of a kernel is its total time x (1 - occupancy), so that a long kernel
+that leaves the SMs half empty comes first, and ranks are weights scaled so that the first has 100 (and none less than 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cuptiprof.analysis.gpu_work import kernel_names
+from cuptiprof.analysis.kernel_counters import Float64
+from cuptiprof.data.occupancy import chip_limits, occupancy
+from cuptiprof.data.result import Result
+from cuptiprof.report.model import Column, View, left_out
+
+# Metric -> factor to get occupancy as 0..1.
+MEASURES = {"achieved_occupancy": 1.0, "sm__warps_active.avg.pct_of_peak_sustained_active": 0.01}
+
+_COLUMNS = (
+    Column("rank", "Rank", "count", min_width=4),
+    Column("description", "Description", "text", machine=False),
+    Column("name", "Name", "text", human=False),
+    Column("instances", "Instances", "count", human=False),
+    Column("time_ns", "Time", "duration", min_width=8),
+    Column("percent", "Time(%)", "percent", min_width=7),
+    Column("occupancy_percent", "Occupancy", "percent"),
+    Column("occupancy_from", "From", "label"),
+    Column("weight_ns", "Weight", "duration", human=False),
+)
+
+
+def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
+    """Kernels by falling weight. Where no occupancy was measured, the theoretical one of the launch takes its place.
+
+    Times are those of the activity records, never of measured ranges, which counters make longer. A kernel whose occupancy
+    is not known at all counts as if it had none.
+    """
+    kernels = result.kernels
+    names = kernel_names(kernels, demangle)
+    n = len(names.names)
+    count = np.bincount(names.ids, minlength=n)
+    duration = kernels["end"] - kernels["start"]
+    time = np.zeros(n, np.int64)
+    np.add.at(time, names.ids, duration)
+    measured = _mean_by_name(names.ids, _measured(result), n)
+    theoretical = _mean_by_name(names.ids, _theoretical(result), n)
+    used = np.clip(np.where(np.isnan(measured), theoretical, measured), 0.0, 1.0)
+    weight = time * (1.0 - np.where(np.isnan(used), 0.0, used))
+    top = weight.max(initial=0.0)
+    rank = np.maximum(np.rint(100 * weight / top), 1).astype(int) if top > 0 else np.ones(n, int)
+    order = np.lexsort((np.arange(n), -time, -weight))[:limit]
+    whole = int(time.sum())
+    source = np.where(np.isnan(measured), np.where(np.isnan(theoretical), "unknown", "theoretical"), "measured")
+    data: dict[str, Any] = {
+        "rank": rank[order].tolist(),
+        "description": [f"[ {count[i]} kernel instances ] {names.names[i]}" for i in order.tolist()],
+        "name": [names.names[i] for i in order.tolist()],
+        "instances": count[order].tolist(),
+        "time_ns": time[order].tolist(),
+        "percent": (100.0 * time[order] / whole if whole else np.zeros(len(order))).tolist(),
+        "occupancy_percent": (100 * used[order]).tolist(),
+        "occupancy_from": source[order].tolist(),
+        "weight_ns": weight[order].tolist(),
+    }
+    legend = (
+        ("Ordered by total time x (1 - occupancy); work on the first is the most likely to make the program faster.",)
+        if n
+        else ()
+    )
+    return View(
+        columns=_COLUMNS,
+        data=data,
+        footers=(*left_out(n, len(order)), *legend),
+        notes={"": "No kernels were recorded."},
+    )
+
+
+def _measured(result: Result) -> Float64:
+    """Achieved occupancy 0..1 of each kernel, NaN where it was not measured."""
+    kernels = result.kernels
+    out = np.full(len(kernels), np.nan)
+    for metric, factor in MEASURES.items():
+        if metric in result.counters:
+            out = np.where(np.isnan(out), factor * result.counters.of_kernels(kernels, metric), out)
+    return out
+
+
+def _theoretical(result: Result) -> Float64:
+    """Theoretical occupancy 0..1 of each kernel; NaN where its chip is not known or the launch cannot run on it."""
+    kernels, configs, devices = result.kernels, result.launch_configs, result.devices
+    out = np.full(len(kernels), np.nan)
+    if not len(configs):
+        return out
+    for row, ordinal in enumerate(devices["device"].tolist()):
+        chip = chip_limits(*(int(devices[f"compute_capability_{part}"][row]) for part in ("major", "minor")))
+        mine = kernels["device"] == ordinal
+        if chip is None or not mine.any():
+            continue
+        threads = configs["block_x"].astype(np.int64) * configs["block_y"] * configs["block_z"]
+        found = occupancy(
+            chip,
+            threads,
+            configs["registers_per_thread"],
+            configs["static_shared_memory"],
+            configs["dynamic_shared_memory"],
+            configs["shared_memory_carveout"],
+        ).theoretical()
+        found = np.where((threads > 0) & (found > 0), found, np.nan)
+        out[mine] = found[kernels["config"][mine]]
+    return out
+
+
+def _mean_by_name(ids: Any, value: Float64, n: int) -> Float64:
+    """Mean by name of the values that are there."""
+    there = ~np.isnan(value)
+    count = np.bincount(ids[there], minlength=n)
+    total = np.bincount(ids[there], weights=value[there], minlength=n)
+    with np.errstate(invalid="ignore"):
+        out: Float64 = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return out

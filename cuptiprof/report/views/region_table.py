@@ -1,0 +1,157 @@
+"""The region tree: host time, GPU time, and how busy the GPU was while the host was in a region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cuptiprof.analysis.aggregate import Int64, covered_before, sum_by_group, union
+from cuptiprof.analysis.gpu_work import traced_graphs
+from cuptiprof.analysis.region_tree import NO_REGION, WORK_TABLES, RegionTree, region_tree
+from cuptiprof.data.result import Result
+from cuptiprof.report.model import Column, View, left_out
+
+_COLUMNS = (
+    Column("percent", "GPU(%)", "percent", min_width=7),
+    Column("gpu_total_ns", "GPU total", "duration", min_width=8),
+    Column("gpu_self_ns", "GPU self", "duration", min_width=8),
+    Column("gpu_busy_ns", "GPU busy", "duration", min_width=8),
+    Column("gpu_idle_ns", "GPU idle", "duration", min_width=8),
+    Column("gpu_idle_percent", "Idle(%)", "percent", min_width=7),
+    Column("host_ns", "Host", "duration", min_width=8),
+    Column("calls", "Calls", "count", min_width=6),
+    Column("kernels", "Kernels", "count"),
+    Column("kernels_self", "Kernels self", "count", human=False),
+    Column("copies", "Copies", "count"),
+    Column("copy_bytes", "Copied", "bytes", human=False),
+    Column("flops", "FLOP", "flop", human=False),
+    Column("flops_rate", "FLOP/s", "flop_rate"),
+    Column("bytes", "Bytes", "bytes", human=False),
+    Column("bytes_rate", "Bytes/s", "byte_rate"),
+    Column("depth", "Depth", "count", human=False),
+    Column("path", "Path", "label", human=False),
+    Column("region", "Region", "text"),
+)
+
+_LEGEND = (
+    "GPU total: time of the kernels, copies and sets launched in the region and in those nested in it; self: without those.",
+    "GPU busy: time in which any of them ran, summed over GPUs. Host: sum over the calls.",
+    "GPU idle: time that the host was in the region while no GPU did anything.",
+)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """GPU work by node of the tree, times in ns."""
+
+    node: Int64
+    start: Int64
+    end: Int64
+    device: Int64
+
+
+def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
+    """One row a region path, heaviest first, nested regions below their parent.
+
+    ``gpu_total_ns`` adds up durations (work that overlaps counts twice), ``gpu_busy_ns`` does not. ``flops_rate`` and
+    ``bytes_rate`` are what the user declared for the region over its busy time, if every instance declared it.
+    """
+    del demangle  # names of regions are not mangled
+    tree = region_tree(result)
+    work = _work(result, tree, *WORK_TABLES)
+    own = sum_by_group(work.node, work.end - work.start, len(tree))
+    total = tree.subtree_sum(own)
+    whole = int(own.sum())
+    busy = _busy(work, tree)
+    kernels = np.bincount(_work(result, tree, "kernels").node, minlength=len(tree))
+    copies = _work(result, tree, "memcpys", "memsets")
+    moved = np.concatenate([result.memcpys["bytes"], result.memsets["bytes"]]).astype(np.int64)
+    columns: dict[str, list[Any]] = {
+        "percent": [100.0 * value / whole if whole else 0.0 for value in total.tolist()],
+        "gpu_total_ns": total.tolist(),
+        "gpu_self_ns": own.tolist(),
+        "gpu_busy_ns": busy.tolist(),
+        "kernels": tree.subtree_sum(kernels).tolist(),
+        "kernels_self": kernels.tolist(),
+        "copies": tree.subtree_sum(np.bincount(copies.node, minlength=len(tree))).tolist(),
+        "copy_bytes": tree.subtree_sum(sum_by_group(copies.node, moved, len(tree))).tolist(),
+        "depth": tree.depth.tolist(),
+        "path": ["/".join(path) if path != (NO_REGION,) else "" for path in tree.paths],
+        "region": tree.names,
+        **_host(result, tree, work),
+    }
+    for given, rate in (("flops", "flops_rate"), ("bytes", "bytes_rate")):
+        columns[rate] = [
+            amount * 1e9 / time if amount is not None and time else None
+            for amount, time in zip(columns[given], busy.tolist(), strict=True)
+        ]
+    order = tree.preorder(total)
+    shown = order[:limit]
+    data = {key: [values[node] for node in shown] for key, values in columns.items()}
+    hidden = {key for key in ("flops_rate", "bytes_rate") if all(value is None for value in data[key])}
+    left = int(np.count_nonzero(result.regions["is_open"]))
+    still_open = (f"{left} regions had not been left when the session stopped; they end there.",) if left else ()
+    return View(
+        columns=tuple(replace(column, human=False) if column.key in hidden else column for column in _COLUMNS),
+        data=data,
+        footers=(*left_out(len(order), len(shown), "regions"), *still_open, *(_LEGEND if shown else ())),
+        notes={"": "No regions and no GPU activities were recorded."},
+        depth_key="depth",
+    )
+
+
+def _work(result: Result, tree: RegionTree, *names: str) -> _Work:
+    tables = [result.tables[name] for name in names]
+    tables = [t.where(traced_graphs(result)) if t.name == "graph_launches" else t for t in tables]
+    return _Work(
+        np.concatenate([tree.nodes(table.codes("region")) for table in tables]),
+        *(
+            np.concatenate([table[column] for table in tables]).astype(np.int64)
+            for column in ("start", "end", "device")
+        ),
+    )
+
+
+def _busy(work: _Work, tree: RegionTree) -> Int64:
+    """Union of the work of each node and all below it, GPU by GPU."""
+    n = len(tree)
+    busy = np.zeros(n, np.int64)
+    devices, device = np.unique(work.device, return_inverse=True)
+    count = max(len(devices), 1)
+    device = device.reshape(-1)
+    for ancestor in tree.ancestors():
+        owner = ancestor[work.node]
+        deep = np.flatnonzero(owner >= 0)
+        covered = union(owner[deep] * count + device[deep], work.start[deep], work.end[deep])
+        busy += covered.total_by_group(n * count).reshape(n, count).sum(axis=1)
+    return busy
+
+
+def _host(result: Result, tree: RegionTree, work: _Work) -> dict[str, list[Any]]:
+    """What the regions table says: calls, host time, idle time, flops and bytes declared; None for a region without rows."""
+    n = len(tree)
+    regions = result.regions
+    node = tree.nodes(regions.codes("path"))
+    calls = np.bincount(node, minlength=n)
+    spans = union(node, regions["start"], regions["end"])
+    gpu = union(np.zeros(len(work.start), np.int64), work.start, work.end)
+    running = covered_before(gpu.start, gpu.end, spans.end) - covered_before(gpu.start, gpu.end, spans.start)
+    idle = sum_by_group(spans.group, spans.end - spans.start - running, n)
+    span = spans.total_by_group(n)
+    host = sum_by_group(node, regions["end"] - regions["start"], n)
+    out: dict[str, list[Any]] = {"calls": [], "host_ns": [], "gpu_idle_ns": [], "gpu_idle_percent": []}
+    for count, time, free, wide in zip(calls.tolist(), host.tolist(), idle.tolist(), span.tolist(), strict=True):
+        out["calls"].append(count or None)
+        out["host_ns"].append(time if count else None)
+        out["gpu_idle_ns"].append(free if count else None)
+        out["gpu_idle_percent"].append(100.0 * free / wide if wide else None)
+    for key in ("flops", "bytes"):
+        given = regions[key]
+        has = np.isfinite(given)
+        # A rate needs the work of all instances: with some of it unknown, the sum is no sum.
+        complete = (np.bincount(node[has], minlength=n) == calls) & (calls > 0)
+        sums = np.bincount(node[has], weights=given[has], minlength=n)
+        out[key] = [v if known else None for v, known in zip(sums.tolist(), complete.tolist(), strict=True)]
+    return out

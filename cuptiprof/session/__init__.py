@@ -1,0 +1,1 @@
+"""``profile``: from its arguments to its result."""

@@ -1,0 +1,152 @@
+"""What ``profile(...)`` was asked for, checked, and the native session made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cuptiprof import _core
+from cuptiprof.data.activities import kinds_of
+from cuptiprof.device.devices import Device
+from cuptiprof.errors import BudgetError
+from cuptiprof.session.callers import who_started
+from cuptiprof.session.memory_limit import memory_limit
+from cuptiprof.text.sizes import parse_bytes
+
+if TYPE_CHECKING:
+    from cuptiprof.counters.live import LiveCounters
+    from cuptiprof.device.devices import Device
+    from cuptiprof.filter.kernel_filter import KernelFilter
+
+KEEP = ("latest", "first", "spill")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """``recorded`` is what run.json says of them; sizes are bytes, 0: the default."""
+
+    recorded: Mapping[str, Any]
+    kinds: list[int]
+    filter: KernelFilter | None
+    keep: str
+    budget: int
+    buffer_size: int
+    buffer_count: int
+    device_buffer_size: int
+    device_buffers: int
+    all_api_calls: bool
+    latency_timestamps: bool
+    profile_from_start: bool
+    share_cupti: bool
+
+    def native_session(self, device: Device, counters: LiveCounters | None, attribution: str) -> Any:
+        """A ``_core.Session`` that has not started.
+
+        Raises:
+            BudgetError: the budget is too small for the buffers.
+        """
+        whole_run = self.filter is not None and self.filter.is_stateful  # selected after the run
+        return _core.Session(
+            api=device.library,
+            kinds=self.kinds,
+            keep=self.keep,
+            budget=self.budget,
+            buffer_size=self.buffer_size,
+            buffer_count=self.buffer_count,
+            device_buffer_size=self.device_buffer_size,
+            device_buffers=self.device_buffers,
+            all_api_calls=self.all_api_calls or device.plays_every_call,
+            latency_timestamps=self.latency_timestamps,
+            profiler_calls=not self.profile_from_start,
+            share_cupti=self.share_cupti,
+            label=who_started(),
+            filter=self.filter.native if self.filter is not None and not whole_run else None,
+            counters=counters.plan.options(self.filter) if counters is not None else None,
+            attribution=attribution,
+        )
+
+
+def check_arguments(
+    *,
+    device: str | Device | None,
+    activities: Iterable[str] | None,
+    kernels: str | Iterable[str] | KernelFilter | None,
+    regions: str | Iterable[str] | None,
+    launch_skip: int,
+    launch_count: int | None,
+    keep: str,
+    budget: int | str,
+    buffer_size: int | str | None,
+    buffer_count: int | None,
+    device_buffer_size: int | str | None,
+    device_buffers: int | None,
+    all_api_calls: bool,
+    latency_timestamps: bool,
+    profile_from_start: bool,
+    share_cupti: bool,
+) -> Arguments:
+    """See ``profile``.
+
+    Raises:
+        BudgetError: unknown keep, or sizes that cannot be read. FilterError: a bad pattern. CuptiprofError: an unknown activity.
+    """
+    if keep not in KEEP:
+        raise BudgetError(f"unknown keep={keep!r}", hint=f"one of: {', '.join(KEEP)}")
+    recorded: dict[str, Any] = {
+        "device": device.spec if isinstance(device, Device) else device,
+        "activities": list(activities) if activities is not None else None,
+        "kernels": str(kernels) if kernels is not None else None,
+        "regions": str(regions) if regions is not None else None,
+        "keep": keep,
+        "budget": budget,
+        "latency_timestamps": latency_timestamps,
+        "profile_from_start": profile_from_start,
+    }
+    kinds = kinds_of(recorded["activities"])
+    kernel_filter = _make_filter(kernels, regions, launch_skip, launch_count)
+    try:
+        budget_bytes = parse_bytes(budget, "budget")
+        buffer_bytes = parse_bytes(buffer_size, "buffer_size") if buffer_size is not None else 0
+        device_bytes = parse_bytes(device_buffer_size, "device_buffer_size") if device_buffer_size is not None else 0
+    except ValueError as e:
+        raise BudgetError(str(e)) from None
+    if budget_bytes > memory_limit():
+        raise BudgetError(
+            f"budget={budget!r} is more than the {memory_limit() / 1e9:.3g} GB of memory that there are",
+            hint='give less, or keep="spill", which writes to disk what does not fit',
+        )
+    if buffer_count is not None and (not isinstance(buffer_count, int) or not 0 <= buffer_count < 2**32):
+        raise BudgetError(
+            f"buffer_count={buffer_count!r} is not a number of buffers", hint="leave it out, or 4 to 1024"
+        )
+    return Arguments(
+        recorded=recorded,
+        kinds=kinds,
+        filter=kernel_filter,
+        keep=keep,
+        budget=budget_bytes,
+        buffer_size=buffer_bytes,
+        buffer_count=buffer_count or 0,
+        device_buffer_size=device_bytes,
+        device_buffers=device_buffers or 0,
+        all_api_calls=all_api_calls,
+        latency_timestamps=latency_timestamps,
+        profile_from_start=profile_from_start,
+        share_cupti=share_cupti,
+    )
+
+
+def _make_filter(
+    kernels: str | Iterable[str] | KernelFilter | None,
+    regions: str | Iterable[str] | None,
+    skip: int,
+    count: int | None,
+) -> KernelFilter | None:
+    if kernels is None and regions is None and not skip and count is None:
+        return None
+    from cuptiprof.filter.kernel_filter import KernelFilter
+
+    if isinstance(kernels, KernelFilter):
+        return kernels
+    return KernelFilter(kernels, regions=regions, skip=skip, count=count)

@@ -1,0 +1,166 @@
+"""From what a session's native part hands over to a :class:`~cuptiprof.data.result.Result`."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+from cuptiprof import _core
+from cuptiprof.data.result import Result, from_native
+from cuptiprof.data.tables import Array, Table, merge
+from cuptiprof.version import __version__
+
+if TYPE_CHECKING:
+    from cuptiprof.counters.live import LiveCounters
+    from cuptiprof.filter.kernel_filter import KernelFilter
+    from cuptiprof.io.spill import Spill
+    from cuptiprof.session.steps import Steps
+
+
+class EmptySelectionWarning(UserWarning):
+    """A kernel filter selected nothing."""
+
+
+class DepartedWarning(UserWarning):
+    """CUPTI left the process while a session collected: what came after is missing."""
+
+
+_LATE_LATENCY = (
+    "CUDA was initialised before the session, and NVIDIA wants latency timestamps switched on before: "
+    "kernels.queued and submitted may be 0"
+)
+_WITHOUT_TIMES = (
+    "{:,} records of GPU work came without times: CUPTI's buffers in GPU memory were used up "
+    "(give more: device_buffer_size=, device_buffers=), or the work had not ended when the session did"
+)
+
+
+def clock_pair() -> list[int]:
+    """The run clock and Unix time, ns, read one after the other."""
+    return [_core.now_ns(), _core.unix_ns()]
+
+
+def run_metadata(run: dict[str, Any]) -> dict[str, Any]:
+    """What every run says of itself, whether it is finished or spilled by a process that was killed."""
+    rank = os.environ.get("RANK", "")
+    return {
+        "format": 1,
+        "cuptiprof_version": __version__,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "rank": int(rank) if re.fullmatch("[0-9]{1,9}", rank) else 0,
+        "argv": list(sys.argv),
+        **run,
+    }
+
+
+def assemble(
+    session: _core.Session,
+    store: _core.Store,
+    run: dict[str, Any],
+    steps: Steps | None,
+    kernel_filter: KernelFilter | None,
+    counters: LiveCounters | None,
+    spill: Spill | None,
+) -> tuple[Result, list[Warning]]:
+    """The result of one cycle, and what the user is to be warned of. Changes nothing, so that it can be done again.
+
+    Args:
+        run: metadata that only the session knows (device, times, arguments).
+        kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
+    """
+    warned: list[Warning] = []
+    parts = spill.read() if spill is not None else []
+    parts = [*parts, from_native(store.tables(), store.strings())]
+    tables = merge(parts) if len(parts) > 1 else parts[0]
+    if steps is not None:
+        _add_steps(tables, steps)
+    metadata = run_metadata({"launches": dict(session.counts()), **run})
+    losses = dict(session.losses())
+    losses["budget_evicted"] += steps.lost if steps is not None else 0
+    if counters is not None:
+        losses |= counters.add_to(session, tables, metadata, warned)
+        if counters.plan.strategy == "sample":
+            warned += _unrecorded(tables, losses, metadata["counters"]["notes"])
+    metadata["cuda_was_up"] = session.cuda_was_up
+    if session.cuda_was_up and (metadata.get("arguments") or {}).get("latency_timestamps"):
+        _note(metadata, _LATE_LATENCY)
+    if metadata["launches"]["without_times"]:
+        _note(metadata, _WITHOUT_TIMES.format(metadata["launches"]["without_times"]))
+    if spill is not None and spill.error is not None:
+        losses["spill_dropped"] += spill.lost_rows
+        _note(metadata, f"spilling failed: {spill.error}")
+    for text in session.notes():
+        _note(metadata, text)
+    if losses["departed"]:
+        warned.append(DepartedWarning(metadata["note"]))
+    result = Result(tables, metadata, losses)
+    if kernel_filter is None:
+        return result, warned
+    if kernel_filter.is_stateful:
+        mask = _counted_mask(result, kernel_filter, counters)
+        result = result.with_kernels(mask)
+        result.losses._values["filter_rejected"] += int((~mask).sum())
+    return result, [*warned, *_empty_selection(result, kernel_filter, store)]
+
+
+def _unrecorded(tables: dict[str, Table], losses: dict[str, int], notes: list[str]) -> list[Warning]:
+    from cuptiprof.counters.live import CounterWarning
+    from cuptiprof.counters.sampled import unrecorded
+
+    text = unrecorded(len(tables["kernels"]), losses)
+    if not text:
+        return []
+    notes.append(text)
+    return [CounterWarning(text)]
+
+
+def _note(metadata: dict[str, Any], text: str) -> None:
+    """Reports show the notes on a result."""
+    metadata["note"] = f"{metadata['note']}; {text}" if metadata.get("note") else text
+
+
+def _counted_mask(result: Result, kernel_filter: KernelFilter, counters: LiveCounters | None) -> Array:
+    """Which kernels a filter with skip and count keeps. Launches with counters were chosen as they came; else now, in order."""
+    if counters is not None and counters.plan.strategy == "replay":
+        import numpy as np
+
+        return np.isin(result.kernels["correlation_id"], result.metric_ranges["correlation_id"])
+    return kernel_filter.mask(result.kernels)
+
+
+def _empty_selection(result: Result, kernel_filter: KernelFilter, store: _core.Store) -> list[EmptySelectionWarning]:
+    if len(result.kernels) or not result.losses["filter_rejected"]:
+        return []
+    from cuptiprof.filter.kernel_filter import nearest_names
+
+    names = nearest_names(" ".join(kernel_filter.name_patterns), store.kernel_names())
+    text = f"no kernel matched {kernel_filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
+    _note(result.metadata, text)
+    return [EmptySelectionWarning(text)]
+
+
+def _add_steps(tables: dict[str, Table], marked: Steps) -> None:
+    steps = list(marked)
+    if not steps:
+        return
+    import numpy as np
+
+    markers = tables["markers"]
+    rows = Table.from_columns(
+        "markers",
+        {
+            "start": [s.start for s in steps],
+            "end": [s.end for s in steps],
+            "name": [f"ProfilerStep#{s.number}" for s in steps],
+            "category": ["step"] * len(steps),
+            "id": [s.number for s in steps],
+            "thread": [s.thread for s in steps],
+        },
+        markers.strings,
+    )
+    joined = {c: np.concatenate([markers.codes(c), rows.codes(c)]) for c in markers.column_names}
+    tables["markers"] = Table("markers", joined, markers.strings)

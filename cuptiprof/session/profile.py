@@ -1,0 +1,531 @@
+"""``cuptiprof.profile``: start, stop, pause, step, and the result."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cuptiprof import _core
+from cuptiprof.counters.request import make_request
+from cuptiprof.data.result import Result
+from cuptiprof.device.devices import Device, open_device
+from cuptiprof.device.nvtx_injection import MARKER, complaint
+from cuptiprof.errors import SessionError
+from cuptiprof.regions.decorating import decorated
+from cuptiprof.regions.hand_over import Following
+from cuptiprof.session.arguments import check_arguments
+from cuptiprof.session.assemble import assemble, clock_pair, run_metadata
+from cuptiprof.session.callers import warn_caller
+from cuptiprof.session.control import Control
+from cuptiprof.session.schedule import Action, Schedule
+from cuptiprof.session.steps import Step, Steps
+from cuptiprof.session.torch_profiler import TorchProfilerWatch
+
+if TYPE_CHECKING:
+    from cuptiprof.counters.live import LiveCounters
+    from cuptiprof.filter.kernel_filter import KernelFilter
+    from cuptiprof.io.spill import Spill
+    from cuptiprof.report.views.key_averages import KeyAverages
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class _Pending:
+    """A cycle that ends: what its result needs, kept until the result is finished, however often that is interrupted."""
+
+    cycle: int
+    steps: Steps
+    stop_ns: int = 0
+    made: tuple[Result, list[Warning]] | None = None
+
+
+class profile:
+    """Collects GPU activity while it is open: a context manager, a decorator, or ``start()`` and ``stop()``.
+
+    Args:
+        device: "cuda", "sim" or "sim:CHIP" (a simulated GPU), "replay:FILE" (a recorded torch.profiler trace on it).
+            Default: the environment variable CUPTIPROF_DEVICE, else "cuda". A ``cuptiprof.device.devices.Device`` is taken as it is.
+        activities: what to collect (see ``cuptiprof.data.activities.KINDS``); default: kernels, copies, sets, API calls,
+            synchronisations.
+        kernels: keep only kernels that match: a pattern (glob, or "regex:..."), a list of them, or a ``KernelFilter``.
+        regions: keep only kernels launched in regions that match.
+        metrics: hardware counters to read of the selected kernels: nvprof's names ("achieved_occupancy", "ipc",
+            "dram_read_throughput"), perfworks names, presets ("memory", "roofline", ...); ``cuptiprof metrics`` lists
+            them. The values are in ``metric_ranges`` and ``metrics``; see ``docs/counters.md``.
+        events: nvprof's event names.
+        set, section: Nsight Compute's sets ("basic") and sections ("SpeedOfLight").
+        strategy: how to count: "replay" (each kernel once per pass), "iterate" (one pass group per step, or per
+            occurrence of a kernel), "range" (regions as a whole), "sample" (the device over time), "auto".
+        sampling_interval: of "sample": ns, or text ("100us").
+        repeatable: strategy "range": the work is given to ``repeat()``, so that it may need several passes.
+        region_levels: strategy "range": how many levels of nested regions are measured; more than 1 needs repeatable.
+        cache_control, clock_control: ncu's: "all" resets the caches before each pass, "base" or "boost" holds the clocks of
+            the GPU (for everybody on it) until stop(); "none". From CUDA 13.4 on; default: ncu's ("all", "base") for
+            "replay" where the library can, "none" for the others.
+        communicating: count kernels that wait for other GPUs too (NCCL, NVSHMEM); replayed, they can hang.
+        explain: print the plan (metrics, expressions, passes, strategy, cost) to stderr before starting.
+        launch_skip, launch_count: of the matching launches, skip so many, then keep at most so many.
+        keep: when the budget is used up, "latest" drops the oldest rows, "first" drops new ones, "spill" writes to disk.
+        budget: bytes for everything the session holds in memory, int or text ("256 MB").
+        spill_dir: where "spill" writes; default: a temporary folder. It goes when the result is made;
+            of a process that was killed, ``cuptiprof.open`` reads it.
+        buffer_size, buffer_count: of the buffers given to CUPTI; default 256 KiB, an eighth of the budget.
+        device_buffer_size, device_buffers: of CUPTI's own buffers in GPU memory (bytes each; how many a context may have);
+            used up, kernels have no times. Default: CUPTI's (3.2 MB, 250). Set before CUDA starts, put back at stop.
+        all_api_calls: record also the calls that only ask and come by the thousand: cudaGetDevice, cudaEventQuery,
+            cuEventQuery, cuCtxGetCurrent, cuDevicePrimaryCtxGetState, cuKernelGetAttribute (left out from CUDA 12.5 on).
+        latency_timestamps: fill ``kernels.queued`` and ``submitted``; costs time on every launch. To be set before CUDA starts.
+        profile_from_start: False: collect only between cudaProfilerStart and cudaProfilerStop.
+        share_cupti: let other tools collect at the same time, where CUPTI (CUDA 13.3) and the driver (r610) can and they do
+            too (JAX, cupti-python): not torch.profiler. CUPTI that others share already is joined without it. Not with
+            counters nor the activity "graph".
+        schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
+        on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
+            schedule.
+        speed: replay only: 1 plays at the recorded pace, 0 as fast as possible.
+
+    Raises (on start):
+        DeviceError: no such device; CuptiError: CUPTI refused; SessionError: another session runs; BudgetError: too small;
+        FilterError: a bad pattern; MetricError: unknown metrics, or ones the strategy cannot collect. Nothing is left switched on.
+    """
+
+    _attribution = "callback"  # how work is joined to regions; benchmarks try "external" and "none"
+
+    def __init__(
+        self,
+        *,
+        device: str | Device | None = None,
+        activities: Iterable[str] | None = None,
+        kernels: str | Iterable[str] | KernelFilter | None = None,
+        regions: str | Iterable[str] | None = None,
+        metrics: str | Iterable[str] | None = None,
+        events: str | Iterable[str] | None = None,
+        set: str | None = None,
+        section: str | Iterable[str] | None = None,
+        strategy: str = "auto",
+        sampling_interval: int | float | str = 100_000,
+        repeatable: bool = False,
+        region_levels: int = 1,
+        communicating: bool = False,
+        cache_control: str | None = None,
+        clock_control: str | None = None,
+        explain: bool = False,
+        launch_skip: int = 0,
+        launch_count: int | None = None,
+        keep: str = "latest",
+        budget: int | str = "256 MB",
+        spill_dir: str | os.PathLike[str] | None = None,
+        buffer_size: int | str | None = None,
+        buffer_count: int | None = None,
+        device_buffer_size: int | str | None = None,
+        device_buffers: int | None = None,
+        all_api_calls: bool = False,
+        latency_timestamps: bool = False,
+        profile_from_start: bool = True,
+        share_cupti: bool = False,
+        schedule: Schedule | None = None,
+        on_ready: Callable[[profile], object] | None = None,
+        speed: float = 0.0,
+    ) -> None:
+        self._arguments = check_arguments(
+            device=device.spec if isinstance(device, Device) else device,
+            activities=activities,
+            kernels=kernels,
+            regions=regions,
+            launch_skip=launch_skip,
+            launch_count=launch_count,
+            keep=keep,
+            budget=budget,
+            buffer_size=buffer_size,
+            buffer_count=buffer_count,
+            device_buffer_size=device_buffer_size,
+            device_buffers=device_buffers,
+            all_api_calls=all_api_calls,
+            latency_timestamps=latency_timestamps,
+            profile_from_start=profile_from_start,
+            share_cupti=share_cupti,
+        )
+        self._counter_request = make_request(
+            metrics=metrics,
+            events=events,
+            set=set,
+            section=section,
+            strategy=strategy,
+            sampling_interval=sampling_interval,
+            repeatable=repeatable,
+            region_levels=region_levels,
+            communicating=communicating,
+            cache_control=cache_control,
+            clock_control=clock_control,
+        )
+        self._explain = explain
+        self._counters: LiveCounters | None = None
+        self._device_spec = device
+        self._spill_dir = os.path.abspath(spill_dir) if spill_dir is not None else None  # the program may chdir
+        self._schedule = schedule
+        self._on_ready = on_ready
+        self._speed = speed
+        self._control = Control()
+        self._session: Any = None
+        self._device: Device | None = None
+        self._on_device = False
+        self._opened = contextlib.ExitStack()  # what the session holds of its device
+        self._spill: Spill | None = None
+        self._result: Result | None = None
+        self._pending: _Pending | None = None
+        self._cycle = 0
+        self._steps = self._no_steps()
+        self._step = 0
+        self._step_start = 0
+        self._start_ns = 0
+        self._clock_pairs: list[list[int]] = []
+
+    def __del__(self) -> None:
+        """Dropped, not stopped: what it put into the program goes; the native session stops itself."""
+        if not sys.is_finalizing() and hasattr(self, "_opened"):
+            try:
+                self._leave_device()
+            finally:
+                self._opened.close()
+
+    def __repr__(self) -> str:
+        return f"<cuptiprof.profile: {self.state}>"
+
+    @property
+    def state(self) -> str:
+        """idle, armed, running, paused or stopped."""
+        return str(self._session.state) if self._session is not None else "idle"
+
+    def start(self) -> profile:
+        """Begin. See the class for errors."""
+        with self._control.call("start()"):
+            if self._session is not None and self._session.state != "stopped":
+                raise SessionError(f"start() while the session is {self._session.state}")
+            self._control.begin()
+            self._result = self._pending = self._session = self._spill = None
+            self._steps = self._no_steps()
+            self._step = self._cycle = 0
+            self._device = device = open_device(self._device_spec, speed=self._speed)
+            self._opened = contextlib.ExitStack()
+            try:
+                self._opened.enter_context(device.open())
+                self._counters = self._plan_counters(device)
+                self._session = session = self._arguments.native_session(device, self._counters, self._attribution)
+                self._clock_pairs = [clock_pair()]
+                self._start_ns = _core.now_ns()
+                if self._arguments.keep == "spill":
+                    from cuptiprof.io.spill import Spill
+
+                    self._spill = Spill(session, self._spill_dir, self._spill_header())
+                session.start(armed=self._schedule is not None and self._schedule(0) is Action.NONE)
+                self._opened.enter_context(Following())
+                if self._spill is not None:
+                    self._spill.start()
+                self._start_ns = self._step_start = _core.now_ns()
+                self._clock_pairs = [clock_pair()]
+                if not device.simulated:
+                    self._opened.enter_context(TorchProfilerWatch())
+                self._on_device = True
+                device.started()
+            except BaseException:
+                self._abandon()
+                raise
+            return self
+
+    def _abandon(self) -> None:
+        """The start failed: nothing stays on."""
+        try:
+            if self._session is not None and self._session.state != "idle":
+                self._session.stop()
+            if self._spill is not None:
+                self._spill.end()
+            self._leave_device()
+        finally:
+            self._session = self._spill = None
+            self._opened.close()
+            self._control.end()
+
+    def _leave_device(self) -> None:
+        if self._on_device and self._device is not None:
+            self._on_device = False
+            self._device.stopping()
+
+    def stop(self) -> Result:
+        """End, wait for what the GPU still has to do, and return the result.
+
+        Interrupted (Ctrl-C), it can be called again, or ``result()``: nothing is lost.
+
+        Raises:
+            SessionError: not started, or called in the middle of another call (from a signal handler).
+        """
+        with self._control.call("stop()"):
+            if not self._is_unfinished():
+                session = self._running("stop()")
+                self._leave_device()
+                self._pending = _Pending(self._cycle + 1, self._steps.plus(self._last_step()))
+                session.stop()
+            action = self._schedule(self._step) if self._schedule is not None else None
+            if self._result is not None and action in (Action.NONE, Action.WARMUP):
+                self._drop_rest()
+            else:
+                self._finish()
+                self._tell_user(unless=(Action.NONE, Action.WARMUP), action=action)
+            assert self._result is not None
+            return self._result
+
+    def _is_unfinished(self) -> bool:
+        """A cycle ended and its result is not made: an interruption came between."""
+        return self._pending is not None and self._session is not None and self._session.taken() is not None
+
+    def _finish(self) -> None:
+        """The result of what the native session handed over. What it changes, it changes in an order that can be repeated."""
+        pending = self._pending
+        assert pending is not None
+        if pending.stop_ns == 0:
+            pending.stop_ns = _core.now_ns()
+            self._clock_pairs.append(clock_pair())
+        if pending.made is None:
+            run = {**self._run(), "stop_time_ns": pending.stop_ns}
+            steps = pending.steps if self._schedule is not None or self._step else None
+            pending.made = assemble(
+                self._session, self._session.taken(), run, steps, self._arguments.filter, self._counters, self._spill
+            )
+        self._result, warned = pending.made
+        if self._counters is not None:
+            self._counters.kept()
+        self._drop_rest()
+        for warning in warned:
+            warn_caller(warning)
+
+    def _drop_rest(self) -> None:
+        """Go on to the next cycle; after the last one, let go of what only a session needs."""
+        pending = self._pending
+        assert pending is not None
+        if self._spill is not None:
+            self._spill.next_cycle(pending.cycle)
+        self._cycle = pending.cycle
+        self._steps = self._no_steps()
+        if self._session.state == "stopped":
+            if self._spill is not None:
+                self._spill.end()
+            self._opened.close()
+            self._control.end()
+        self._pending = None
+        self._session.forget_taken()
+
+    def _tell_user(self, *, unless: tuple[Action, ...] = (), action: Action | None = None) -> None:
+        if self._on_ready is not None and action not in unless:
+            with self._control.for_user():
+                self._on_ready(self)
+
+    def detach(self, *, finalize: bool = False) -> Result:
+        """``stop()``, unless stopped already; ``finalize=True`` then takes CUPTI itself out of the process.
+
+        A stopped session has nothing switched on, but CUPTI stays in the process, and with some versions and programs
+        launches stay slower for it. ``cuptiFinalize`` removes it; the next session attaches it again. It is not the ordinary
+        way to stop: it is slow, and has crashed programs. Other threads may launch meanwhile, but not use CUPTI.
+
+        Returns:
+            What ``stop()`` returned; ``result()`` returns it too.
+
+        Raises:
+            SessionError: not started, or finalize while another session runs. CuptiError: another tool holds CUPTI, or
+            ``cuptiFinalize`` failed; the session is stopped and CUPTI is still there.
+        """
+        if self._session is None:
+            raise SessionError("detach() without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
+        result = self.stop() if self._session.state != "stopped" else self.result()
+        if finalize:
+            with self._control.call("detach()"):
+                self._session.finalize()
+        return result
+
+    def pause(self) -> None:
+        """Stop collecting; ``resume()`` goes on. Waits for the GPU: what was launched before is kept.
+
+        Raises:
+            SessionError: not running.
+        """
+        with self._control.call("pause()"):
+            self._running("pause()").pause()
+
+    def resume(self) -> None:
+        """Collect again after ``pause()``.
+
+        Raises:
+            SessionError: not paused.
+        """
+        with self._control.call("resume()"):
+            self._running("resume()").resume()
+
+    def step(self) -> None:
+        """The end of a training step: marks it (``ProfilerStep#N`` in ``markers``) and moves the schedule on.
+
+        Raises:
+            SessionError: not started.
+        """
+        with self._control.call("step()"):
+            session = self._running("step()")
+            if self._is_unfinished():
+                self._finish()
+            self._steps.extend(self._last_step())
+            self._step_start = _core.now_ns()
+            if self._counters is not None:
+                session.step_counters()
+            if self._schedule is None:
+                self._step += 1
+                return
+            was = self._schedule(self._step)
+            self._step += 1
+            will = self._schedule(self._step)
+            recording = (Action.RECORD, Action.RECORD_AND_SAVE)
+            if was is Action.RECORD_AND_SAVE:
+                if session.state != "paused":  # by the user
+                    session.pause()
+                self._pending = _Pending(self._cycle + 1, self._steps)
+                session.take()
+                self._finish()
+                self._tell_user()
+                if session.state == "stopped":
+                    return
+            elif was is Action.WARMUP and will in recording:
+                if session.state != "paused":
+                    session.pause()
+                session.discard()
+                if self._spill is not None:
+                    self._spill.discard()
+            if session.state == "running" and will is Action.NONE:
+                session.pause()
+            elif session.state != "running" and will is not Action.NONE:
+                session.resume()
+            self._step_start = _core.now_ns()
+
+    def repeat(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run ``function(*args, **kwargs)`` once per pass, so that regions have counters that need several; strategy "range".
+
+        The function must enter the same regions and do the same work each time. Returns what the last call returned.
+
+        Raises:
+            SessionError: not running, without counters, or without repeatable=True; what the function raises.
+        """
+        session = self._running("repeat()")
+        if self._counters is None or not self._counter_request.repeatable:
+            raise SessionError(
+                "repeat() without repeatable work", hint='profile(metrics=..., strategy="range", repeatable=True)'
+            )
+        while True:
+            try:
+                result = function(*args, **kwargs)
+            except BaseException:
+                if session.state != "stopped":
+                    session.abandon_passes()
+                raise
+            if not session.next_pass():
+                return result
+
+    def result(self) -> Result:
+        """What was collected: after ``stop()``, or of the last finished cycle of the schedule.
+
+        Raises:
+            SessionError: nothing is finished yet.
+        """
+        if self._is_unfinished():
+            with self._control.call("result()"):
+                if self._is_unfinished():
+                    self._finish()
+        if self._result is None:
+            raise SessionError("there is no result yet", hint="call stop(), or leave the with block, first")
+        return self._result
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """``result().save(path)``."""
+        self.result().save(path, overwrite=overwrite)
+
+    def export(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+        """``result().export(path)``."""
+        self.result().export(path, format=format)
+
+    def key_averages(self) -> KeyAverages:
+        """``result().key_averages()``, by torch.profiler's name."""
+        return self.result().key_averages()
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """``result().export_chrome_trace(path)``, by torch.profiler's name."""
+        self.result().export_chrome_trace(path)
+
+    def __enter__(self) -> profile:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._control.is_inherited:
+            return  # a forked child leaves the block; the session is its parent's
+        if self._session is None or self._session.state == "stopped":
+            return
+        try:
+            self.stop()
+        except BaseException:  # Ctrl-C before the session was stopped: it must not go on without anybody to stop it
+            if self._session.state != "stopped":
+                self.stop()
+            raise
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: each call of `function`, which may be async, is one session."""
+        return decorated(function, lambda: self, "a session")
+
+    def _running(self, call: str) -> Any:
+        if self._session is None or self._session.state in ("idle", "stopped"):
+            raise SessionError(f"{call} without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
+        return self._session
+
+    def _no_steps(self) -> Steps:
+        return Steps(self._arguments.budget, self._arguments.keep == "first")
+
+    def _last_step(self) -> list[Step]:
+        """The step that ends now; none where steps are not counted and nothing runs."""
+        if self._schedule is None and self._step == 0 and not self._steps and self._session.state != "running":
+            return []
+        return [Step(self._step, self._step_start, _core.now_ns(), threading.get_native_id())]
+
+    def _run(self) -> dict[str, Any]:
+        """Metadata that only the session knows."""
+        assert self._device is not None
+        of_nvtx = MARKER in self._arguments.kinds and not self._device.simulated
+        note = complaint(self._device.library.path) if of_nvtx else ""
+        return {
+            **self._device.metadata(),
+            **({"note": note} if note else {}),
+            "start_time_ns": self._start_ns,
+            "clock_pairs": [list(p) for p in self._clock_pairs],
+            "arguments": dict(self._arguments.recorded),
+        }
+
+    def _spill_header(self) -> dict[str, Any]:
+        """For whoever opens the folder when this process was killed."""
+        notes = []
+        if self._arguments.filter is not None and self._arguments.filter.is_stateful:
+            notes.append(
+                f"{self._arguments.filter.describe()} was not applied: launches are counted when the session stops"
+            )
+        if self._counters is not None:
+            notes.append("hardware counters were in memory only")
+        return {"metadata": run_metadata(self._run()), "notes": notes}
+
+    def _plan_counters(self, device: Device) -> LiveCounters | None:
+        if not self._counter_request:
+            return None
+        from cuptiprof.counters.live import LiveCounters
+
+        return LiveCounters(
+            self._counter_request,
+            device,
+            self._arguments.filter,
+            stepped=self._schedule is not None,
+            explain=self._explain,
+        )

@@ -1,0 +1,1 @@
+"""How names, sizes, times and units are written and read."""
