@@ -145,8 +145,8 @@ void register_filter(py::module_& m) {
       },
       py::arg("path"), "Names of the open regions, outermost first.");
 
-  py::class_<KernelFilter, std::shared_ptr<KernelFilter>>(m, "KernelFilter",
-                                                          "Compiled filter; see cuptiprof.filter.kernel_filter.")
+  py::class_<KernelFilter, std::shared_ptr<KernelFilter>>(
+      m, "KernelFilter", "Compiled filter; see cuptiprof.filter.kernel_filter.")
       .def(py::init(&make_filter), py::arg("fields"))
       .def("select", &select, py::arg("launches"))
       .def(

@@ -13,6 +13,7 @@ import pytest
 from bench_rows import ENVIRONMENT, fake_measure, measurement
 
 import cuptiprof
+import cuptiprof.bench.sweep.deadline
 from cuptiprof.bench.results.points import make_points
 from cuptiprof.bench.results.row import Failure, Row
 from cuptiprof.bench.results.store import Results
@@ -21,7 +22,6 @@ from cuptiprof.bench.sweep.deadline import TimedOut, deadline
 from cuptiprof.bench.sweep.discover import find_benchmarks
 from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.running import Task, run, tasks_of
-import cuptiprof.bench.sweep.deadline  # noqa: F401
 from cuptiprof.bench.sweep.selection import parse, select
 from cuptiprof.errors import BenchError
 

@@ -127,7 +127,7 @@ def test_convolution() -> None:
     work = [k for k in ask("convolution", x, w, *rest, out=y) if isinstance(k, KernelWork)]
     main = [k for k in work if k.operations]
     assert len(main) == 1 and main[0].operations == 2 * y.numel * 16 * 9
-    assert [re.findall(r"n\w+To\w+KernelWork", k.name) for k in work if k not in main] == [
+    assert [re.findall(r"n\w+To\w+Kernel", k.name) for k in work if k not in main] == [
         ["nchwToNhwcKernel"],
         ["nhwcToNchwKernel"],
     ]

@@ -70,9 +70,7 @@ def _convolution(call: Call) -> list[Work]:
         if not tensor_cores or len(a.shape) != 4 or not a.contiguous or a.shape[1] == 1:
             return []
         return [
-            KernelWork(
-                kernel_name(f"cudnn::ops::{kind}KernelWork", kind, a.dtype), grid(a.numel, 1024), moved=2 * a.bytes
-            )
+            KernelWork(kernel_name(f"cudnn::ops::{kind}Kernel", kind, a.dtype), grid(a.numel, 1024), moved=2 * a.bytes)
         ]
 
     def product(direction: str, a: Array, b: Array, result: Array) -> KernelWork:
