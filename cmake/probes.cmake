@@ -2,6 +2,11 @@
 # with none, and `cuptiprof verify` says so.
 #
 # nvcc is found as CUPTIPROF_NVCC, CUDACXX, in CUDA_HOME, PATH or /usr/local/cuda.
+#
+# The sources are compiled twice only, for Turing and for Ampere (their matrix products differ); the assembler makes the
+# code of every architecture from the nearer of the two, and GPUs newer than all of these compile Ampere's PTX themselves.
+# That takes a quarter of the time that a compilation for each would take, and gives the same instructions
+# (tests/offline/test_probes.py).
 set(CUPTIPROF_PROBE_ARCHITECTURES "75;80;86;89;90;100;120" CACHE STRING "GPUs (sm_*) that probes are compiled for")
 option(CUPTIPROF_PROBES "Compile the probe kernels if nvcc is found" ON)
 
@@ -13,18 +18,26 @@ set(PROBE_SYMBOLS "")  # the generated source
 set(PROBE_ROWS "")
 if(CUPTIPROF_PROBES AND CUPTIPROF_NVCC)
   execute_process(COMMAND ${CUPTIPROF_NVCC} --list-gpu-code OUTPUT_VARIABLE _known RESULT_VARIABLE _failed ERROR_QUIET)
-  set(_targets "")
+  set(_turing "")
+  set(_ampere compute_80)
   if(NOT _failed)
     foreach(arch IN LISTS CUPTIPROF_PROBE_ARCHITECTURES)
-      if(_known MATCHES "sm_${arch}(\n|$)")
-        list(APPEND _targets -gencode=arch=compute_${arch},code=sm_${arch})
-        set(_newest ${arch})
+      if(NOT _known MATCHES "sm_${arch}(\n|$)")
+        continue()
+      elseif(arch LESS 80)
+        list(APPEND _turing sm_${arch})
+      else()
+        list(APPEND _ampere sm_${arch})
       endif()
     endforeach()
   endif()
-  if(_targets)
-    # GPUs newer than all of these compile the newest PTX themselves.
-    list(APPEND _targets -gencode=arch=compute_${_newest},code=compute_${_newest})
+  if(NOT _failed)
+    list(JOIN _ampere , _codes)
+    set(_targets -gencode=arch=compute_80,code=[${_codes}])
+    if(_turing)
+      list(JOIN _turing , _codes)
+      list(APPEND _targets -gencode=arch=compute_75,code=[${_codes}])
+    endif()
     set(_folder ${CMAKE_CURRENT_BINARY_DIR}/probes)
     file(MAKE_DIRECTORY ${_folder})
     file(GLOB _sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/csrc/probes/*.cu)

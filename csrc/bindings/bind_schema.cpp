@@ -8,7 +8,7 @@ namespace py = pybind11;
 namespace cuptiprof {
 namespace {
 
-const char* dtype_of(ColumnType t) {
+const char* dtype_name(ColumnType t) {
   switch (t) {
     case ColumnType::kI64:
       return "int64";
@@ -35,7 +35,7 @@ py::list schema() {
     const TableSpec& spec = table_spec(static_cast<TableId>(t));
     py::list columns;
     for (const auto& c : spec.columns)
-      columns.append(py::make_tuple(c.name, dtype_of(c.type), c.type == ColumnType::kStr, c.unit, c.doc));
+      columns.append(py::make_tuple(c.name, dtype_name(c.type), c.type == ColumnType::kStr, c.unit, c.doc));
     tables.append(py::make_tuple(
         spec.name,
         spec.time_column < 0 ? py::object(py::none()) : py::str(spec.columns[spec.time_column].name),

@@ -8,7 +8,7 @@
 namespace cuptiprof {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
+constexpr size_t kAbsent = std::string_view::npos;
 constexpr std::string_view kNvprof = "--kernels filter";
 constexpr std::string_view kNcu = "--kernel-id";
 
@@ -58,7 +58,7 @@ InvocationMatcher::InvocationMatcher(std::string_view field, std::string_view wh
     return;
   }
   const auto wrong = std::find_if_not(field.begin(), field.end(), [](char c) {
-    return (c >= '0' && c <= '9') || std::string_view("|.*+?()[]{}^$-,").find(c) != kNone;
+    return (c >= '0' && c <= '9') || std::string_view("|.*+?()[]{}^$-,").find(c) != kAbsent;
   });
   if (wrong != field.end())
     throw_filter_error(
@@ -106,12 +106,14 @@ LaunchId LaunchId::from_ncu(std::string_view text) {
   LaunchId id;
   id.text = text;
   const size_t first = text.find(':');
-  const size_t second = first == kNone ? kNone : text.find(':', first + 1);
-  size_t begin = second == kNone ? kNone : second + 1;
-  const bool is_regex = begin != kNone && text.substr(begin).starts_with(kRegexPrefix);
+  const size_t second = first == kAbsent ? kAbsent : text.find(':', first + 1);
+  size_t begin = second == kAbsent ? kAbsent : second + 1;
+  const bool is_regex = begin != kAbsent && text.substr(begin).starts_with(kRegexPrefix);
   if (is_regex) begin += kRegexPrefix.size();
-  const size_t last = begin == kNone ? kNone : text.find(':', begin) == kNone ? kNone : text.rfind(':');
-  if (last == kNone)
+  const size_t last = begin == kAbsent                   ? kAbsent
+                      : text.find(':', begin) == kAbsent ? kAbsent
+                                                         : text.rfind(':');
+  if (last == kAbsent)
     throw_filter_error(
         kNcu, text, text.size(), "fewer than four fields",
         "Write context:stream:[regex:]name:invocation; each field may be empty, e.g. '::foo:2'.");

@@ -11,13 +11,13 @@ namespace cuptiprof {
 namespace {
 
 constexpr size_t kMaxNames = 20000;
-constexpr size_t kMaxLength = 256;
+constexpr size_t kComparedBytes = 256;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 std::string comparable(std::string_view text) {
   std::string out;
-  for (const char c : text.substr(0, kMaxLength)) out += lower(c);
+  for (const char c : text.substr(0, kComparedBytes)) out += lower(c);
   return out;
 }
 
@@ -27,7 +27,7 @@ std::string wanted_text(std::string_view wanted) {
   if (const size_t scope = wanted.rfind("::"); scope != std::string_view::npos)
     wanted.remove_prefix(scope + 2);
   std::string out;
-  for (const char c : wanted.substr(0, kMaxLength))
+  for (const char c : wanted.substr(0, kComparedBytes))
     if (std::string_view("*?[]().^$|+\\{}:!").find(c) == std::string_view::npos) out += lower(c);
   return out;
 }

@@ -8,7 +8,7 @@
 namespace cuptiprof {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
+constexpr size_t kUnclosed = std::string_view::npos;
 constexpr std::string_view kNoGroups = "Write ( ) for every group: groups only group, nothing is captured.";
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -133,11 +133,11 @@ size_t bracket_end(std::string_view e, size_t i) noexcept {
     if (e[i] == '[' && i + 1 < e.size() && (e[i + 1] == ':' || e[i + 1] == '.' || e[i + 1] == '=')) {
       const char close[] = {e[i + 1], ']', 0};
       const size_t end = e.find(close, i + 2);
-      if (end == kNone) return end;
+      if (end == kUnclosed) return end;
       i = end + 1;
     }
   }
-  return kNone;
+  return kUnclosed;
 }
 
 void refuse_perl_spellings(std::string_view e, std::string_view what, std::string_view whole,
@@ -161,18 +161,18 @@ void refuse_perl_spellings(std::string_view e, std::string_view what, std::strin
       if (const std::string_view hint = instead_of_escape(e[i]); !hint.empty()) refuse(i - 1, 2, hint);
     } else if (c == '[') {
       const size_t end = bracket_end(e, i);
-      for (size_t k = i + 1; k < (end == kNone ? e.size() : end); ++k) {
+      for (size_t k = i + 1; k < (end == kUnclosed ? e.size() : end); ++k) {
         if (e[k] == '[' && k + 1 < e.size() && (e[k + 1] == ':' || e[k + 1] == '.' || e[k + 1] == '=')) {
           const char close[] = {e[k + 1], ']', 0};
           k = e.find(close, k + 2);
-          if (k == kNone) return;
+          if (k == kUnclosed) return;
           ++k;
         } else if (e[k] == '\\' && k + 1 < e.size()) {
           if (e[k + 1] != '\\') refuse(k, 2, instead_of_bracket_escape(e[k + 1]));
           ++k;
         }
       }
-      if (end == kNone) return;
+      if (end == kUnclosed) return;
       if (end - i > 4 && e[i + 1] == ':' && e[end - 2] == ':')
         refuse(i, end - i, "A class stands in a bracket expression of its own: [[:digit:]].");
       i = end - 1;
@@ -180,7 +180,7 @@ void refuse_perl_spellings(std::string_view e, std::string_view what, std::strin
       refuse(i, std::min<size_t>(e.size() - i, 3), instead_of_group(e.substr(i + 2)));
     } else if (is_interval) {
       const size_t end = e.find('}', i);
-      if (end == kNone) return;
+      if (end == kUnclosed) return;
       i = end;
     }
   }

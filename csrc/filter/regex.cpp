@@ -13,7 +13,7 @@
 namespace cuptiprof {
 namespace {
 
-constexpr size_t kMaxLength = 8192;
+constexpr size_t kMaxExpressionBytes = 8192;
 constexpr size_t kMaxExpanded = 20000;  // nodes after '{n,m}' is written out, as libc does
 constexpr size_t kMaxDepth = 200;       // libc's parser recurses on groups
 
@@ -26,7 +26,7 @@ constexpr size_t kMaxDepth = 200;       // libc's parser recurses on groups
 void check(std::string_view e, std::string_view what, std::string_view whole, size_t offset) {
   if (e.empty())
     bad(what, whole, offset, "empty regular expression", "Leave the filter out to select everything.");
-  if (e.size() > kMaxLength)
+  if (e.size() > kMaxExpressionBytes)
     bad(what, whole, offset, "regular expression longer than 8192 bytes", "Shorten it.");
   refuse_perl_spellings(e, what, whole, offset);
   struct Group {

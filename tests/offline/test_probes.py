@@ -99,7 +99,7 @@ def test_all_sources_are_embedded() -> None:
 def test_every_architecture_is_there_and_newer_gpus_have_ptx(subject: str) -> None:
     held = entries(IMAGES[subject])
     assert {a for kind, a in held if kind == _ELF} == set(ARCHITECTURES)
-    assert {a for kind, a in held if kind == _PTX} == {max(ARCHITECTURES)}
+    assert [a for kind, a in held if kind == _PTX] == [80]  # of Ampere: what came after runs it too
 
 
 def test_they_keep_the_wheel_small() -> None:

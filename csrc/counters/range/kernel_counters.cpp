@@ -12,10 +12,8 @@
 namespace cuptiprof {
 namespace {
 
-constexpr size_t kMaxContexts = 64;  // at a time
 constexpr uint32_t kMaxBreakdowns = 3;
 constexpr size_t kReplayedRanges = 8;  // one launch makes one; more show that it was not alone
-constexpr auto kControlPatience = std::chrono::milliseconds(2000);
 
 }  // namespace
 

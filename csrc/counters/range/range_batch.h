@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "counters/strategy/counter_strategy.h"
 
 namespace cuptiprof {
+
+inline constexpr size_t kMaxContexts = 64;  // that one strategy counts in at a time
 
 // Whoever holds the strategy's turn may use it.
 class RangeBatch {

@@ -7,11 +7,9 @@
 namespace cuptiprof {
 namespace {
 
-constexpr size_t kMaxContexts = 64;  // at a time
 // Of one run of work that is repeated: they are decoded at its end.
 constexpr uint32_t kRepeatedRanges = 1024;
-constexpr auto kEntryPatience = std::chrono::milliseconds(2000);  // for what was launched before a region
-constexpr auto kControlPatience = std::chrono::milliseconds(2000);
+constexpr auto kEntryPatience = std::chrono::milliseconds(2000);    // for what was launched before a region
 constexpr auto kCapturePatience = std::chrono::milliseconds(1000);  // between passes of repeated work
 
 uintptr_t this_thread() noexcept {

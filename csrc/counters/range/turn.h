@@ -9,6 +9,9 @@
 
 namespace cuptiprof {
 
+// What a control call waits for its turn: a counted launch may hang.
+inline constexpr std::chrono::milliseconds kControlPatience{2000};
+
 class Turn {
  public:
   // False: another thread kept it for all of `patience`. Whoever kept it that long is not waited for again.

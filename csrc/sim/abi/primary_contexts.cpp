@@ -17,7 +17,7 @@
 namespace sim {
 namespace {
 
-std::mutex g_mutex;  // guards the counts
+std::mutex g_retained_mutex;  // guards the counts
 std::map<CUdevice, uint32_t>& retained() {
   static auto* counts = new std::map<CUdevice, uint32_t>;
   return *counts;
@@ -73,7 +73,7 @@ CUresult announced(CUpti_CallbackId cbid, const char* name, CUdevice device, Bod
 }  // namespace
 
 void forget_primary_contexts() {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_retained_mutex);
   retained().clear();
 }
 
@@ -86,7 +86,7 @@ SIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevic
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
   {
-    const std::lock_guard lock(g_mutex);
+    const std::lock_guard lock(g_retained_mutex);
     ++count_of(device);
   }
   *context = reinterpret_cast<CUcontext>(Machine::get().context(static_cast<uint32_t>(device), 0));
@@ -100,7 +100,7 @@ SIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
                    device, [&] {
                      bool last = false;
                      {
-                       const std::lock_guard lock(g_mutex);
+                       const std::lock_guard lock(g_retained_mutex);
                        uint32_t& count = count_of(device);
                        if (count == 0) return CUDA_ERROR_INVALID_CONTEXT;
                        last = --count == 0;

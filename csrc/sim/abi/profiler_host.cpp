@@ -30,14 +30,14 @@ struct CUpti_Profiler_Host_Object {
 namespace sim {
 namespace {
 
-std::mutex g_mutex;  // guards the list; an object itself belongs to one thread at a time
+std::mutex g_hosts_mutex;  // guards the list; an object itself belongs to one thread at a time
 std::map<CUpti_Profiler_Host_Object*, std::unique_ptr<CUpti_Profiler_Host_Object>>& objects() {
   static auto* list = new std::map<CUpti_Profiler_Host_Object*, std::unique_ptr<CUpti_Profiler_Host_Object>>;
   return *list;
 }
 
 bool alive(CUpti_Profiler_Host_Object* object) {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_hosts_mutex);
   return objects().contains(object);
 }
 
@@ -84,14 +84,14 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_
       return CUPTI_ERROR_INVALID_PARAMETER;
   }
   p->pHostObject = object.get();
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_hosts_mutex);
   objects()[p->pHostObject] = std::move(object);
   return CUPTI_SUCCESS;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerHostDeinitialize(CUpti_Profiler_Host_Deinitialize_Params* p) {
   SIM_PARAMS("cuptiProfilerHostDeinitialize", p, CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE);
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_hosts_mutex);
   return objects().erase(p->pHostObject) ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kFirstShared = 130300;
 Client g_clients[kClients];
 std::atomic<uint8_t> g_state{2};
-std::mutex g_mutex;  // guards who joins and leaves
+std::mutex g_clients_mutex;  // guards who joins and leaves
 thread_local int t_only = -1;
 
 bool decide(uint8_t state) {
@@ -48,7 +48,7 @@ uint32_t subscribers() {
 CUptiResult join(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* user) {
   if (Machine::get().version() < kFirstShared || !decide(1))
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_clients_mutex);
   for (uint32_t i = 1; i < kClients; ++i) {
     Client& c = g_clients[i];
     if (c.alive) continue;
@@ -64,7 +64,7 @@ CUptiResult join(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, vo
 }
 
 void leave(uint32_t index) {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_clients_mutex);
   disable_activity(index);
   disable_callbacks(index);
   g_clients[index].function = nullptr;

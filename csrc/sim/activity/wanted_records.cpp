@@ -15,10 +15,10 @@
 namespace sim {
 namespace {
 
-constexpr size_t kMaxCbid = 1024;
+constexpr size_t kMaxApiCbid = 1024;
 // Who wants what.
 std::atomic<ClientSet> g_kinds[kKinds];
-std::atomic<ClientSet> g_api[2][kMaxCbid];  // runtime, driver: calls whose records are wanted
+std::atomic<ClientSet> g_api[2][kMaxApiCbid];  // runtime, driver: calls whose records are wanted
 std::atomic<ClientSet> g_latency{0};
 std::atomic<ClientSet> g_event_times{0};
 std::atomic<ClientSet> g_system_ids{0};
@@ -129,7 +129,7 @@ bool kind_enabled(CUpti_ActivityKind kind, const Context& c) {
 }
 
 bool api_record_wanted(bool driver, CUpti_CallbackId cbid) {
-  return cbid < kMaxCbid && g_api[driver][cbid].load(std::memory_order_relaxed) != 0;
+  return cbid < kMaxApiCbid && g_api[driver][cbid].load(std::memory_order_relaxed) != 0;
 }
 
 bool latency_timestamps() { return g_latency.load(std::memory_order_relaxed) != 0; }

@@ -9,11 +9,11 @@
 namespace sim {
 namespace {
 
-std::mutex g_mutex;  // guards g_given
+std::mutex g_given_mutex;  // guards g_given
 std::shared_ptr<const GivenCounters> g_given = std::make_shared<GivenCounters>();
 
 std::shared_ptr<const GivenCounters> given_now() {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_given_mutex);
   return g_given;
 }
 
@@ -35,7 +35,7 @@ bool give_counter(const char* kernel, const char* counter, double sum) {
   const RawId id = raw_named(counter);
   if (id == kNoRaw || raws()[id].kind == Raw::Kind::kElapsed || raws()[id].kind == Raw::Kind::kTime)
     return false;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_given_mutex);
   auto changed = std::make_shared<GivenCounters>(*g_given);
   (*changed)[kernel ? kernel : ""][id] = sum;
   g_given = std::move(changed);
@@ -43,7 +43,7 @@ bool give_counter(const char* kernel, const char* counter, double sum) {
 }
 
 void clear_given_counters() {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_given_mutex);
   g_given = std::make_shared<GivenCounters>();
 }
 

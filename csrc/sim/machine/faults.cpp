@@ -13,7 +13,7 @@ std::atomic<bool> g_any_fault{false};
 
 namespace {
 
-std::mutex g_mutex;  // guards the list
+std::mutex g_faults_mutex;  // guards the list
 std::vector<std::shared_ptr<const Fault>>& faults() {
   static auto* list = new std::vector<std::shared_ptr<const Fault>>;
   return *list;
@@ -26,20 +26,20 @@ void inject(int kind, const char* name, uint64_t a, uint64_t b, uint64_t c) {
   f->kind = kind;
   f->name = name ? name : "";
   f->a = a, f->b = b, f->c = c;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_faults_mutex);
   faults().push_back(std::move(f));
   g_any_fault = true;
 }
 
 void clear_faults() {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_faults_mutex);
   g_any_fault = false;
   faults().clear();
 }
 
 std::shared_ptr<const Fault> fault(int kind) {
   if (!any_fault()) return nullptr;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_faults_mutex);
   for (const auto& f : faults())
     if (f->kind == kind) return f;
   return nullptr;
@@ -47,14 +47,14 @@ std::shared_ptr<const Fault> fault(int kind) {
 
 std::shared_ptr<const Fault> strikes(int kind) {
   if (!any_fault()) return nullptr;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_faults_mutex);
   for (const auto& f : faults())
     if (f->kind == kind && f->a != 0 && (f->seen.fetch_add(1) + 1) % f->a == 0) return f;
   return nullptr;
 }
 
 bool missing_metric(const std::string& base) {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_faults_mutex);
   for (const auto& f : faults())
     if (f->kind == CUPTISIM_FAULT_MISSING_METRIC && f->name == base) return true;
   return false;
@@ -63,7 +63,7 @@ bool missing_metric(const std::string& base) {
 std::vector<std::string> names_of(int kind) {
   std::vector<std::string> out;
   if (!any_fault()) return out;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_faults_mutex);
   for (const auto& f : faults())
     if (f->kind == kind) out.push_back(f->name);
   return out;
@@ -80,7 +80,7 @@ CUptiResult failure(const char* function) {
                  "cuptiPmSamplingGetCounterAvailability"});
   const bool privileged =
       counters || is_one_of({"cuptiSubscribe", "cuptiSubscribe_v2", "cuptiActivityEnable"});
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_faults_mutex);
   // Newest setting of a switch wins, so that a: 0 takes a: 1 back.
   const auto setting = [](int kind) {
     uint64_t a = 0;

@@ -32,7 +32,7 @@ thread_local std::atomic<bool>* t_place = nullptr;  // Inside::Thread::inside, f
 
 // A child of fork has one thread; the places of the others are free there, however they were left. It gets no
 // machine that somebody was alone in: half of it would be new.
-const int g_at_fork = pthread_atfork(
+const int g_places_at_fork = pthread_atfork(
     [] {
       Places& p = places();
       std::unique_lock lock(p.mutex);

@@ -26,7 +26,7 @@ struct Sequence {
 };
 
 std::atomic<size_t> g_open{0};  // most calls come while nothing is captured
-std::mutex g_mutex;             // guards the list
+std::mutex g_captures_mutex;    // guards the list
 std::vector<Sequence>& sequences() {
   static auto* list = new std::vector<Sequence>;
   return *list;
@@ -35,7 +35,7 @@ std::vector<Sequence>& sequences() {
 template <typename Which>
 bool invalidate(Which which) {
   if (g_open.load() == 0) return false;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_captures_mutex);
   bool any = false;
   for (Sequence& s : sequences()) {
     if (!which(s)) continue;
@@ -47,7 +47,7 @@ bool invalidate(Which which) {
 template <typename Which>
 void drop(Which which) {
   if (g_open.load() == 0) return;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_captures_mutex);
   std::erase_if(sequences(), which);
   g_open = sequences().size();
 }
@@ -62,7 +62,7 @@ uint32_t calling_thread() {
 
 Captured captured(const Context* context, uint32_t stream) {
   if (g_open.load() == 0) return {};
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_captures_mutex);
   for (const Sequence& s : sequences())
     if (s.holds(context, stream)) return {s.graph_id, s.graph, s.invalidated};
   return {};
@@ -71,7 +71,7 @@ Captured captured(const Context* context, uint32_t stream) {
 uint32_t begin_sequence(const Context* context, uint32_t stream, uint32_t graph_id,
                         std::shared_ptr<void> graph, CUstreamCaptureMode mode) {
   if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_captures_mutex);
   for (const Sequence& s : sequences())
     if (s.holds(context, stream)) return CUDA_ERROR_ILLEGAL_STATE;
   sequences().push_back({graph_id, std::move(graph), mode, calling_thread(), false, {{context, stream}}});
@@ -80,7 +80,7 @@ uint32_t begin_sequence(const Context* context, uint32_t stream, uint32_t graph_
 }
 
 uint32_t end_sequence(const Context* context, uint32_t stream, Captured& ended) {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_captures_mutex);
   auto& all = sequences();
   const auto at =
       std::find_if(all.begin(), all.end(), [&](const Sequence& s) { return s.holds(context, stream); });
@@ -95,7 +95,7 @@ uint32_t end_sequence(const Context* context, uint32_t stream, Captured& ended) 
 }
 
 void join_sequence(const Context* context, uint32_t stream, uint32_t graph_id) {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_captures_mutex);
   for (Sequence& s : sequences())
     if (s.graph_id == graph_id && !s.holds(context, stream)) s.streams.emplace_back(context, stream);
 }

@@ -13,7 +13,7 @@ thread_local uint32_t t_system = 0;
 std::atomic<uint32_t> g_process{0};
 
 // Both calls are system calls; a child of fork must ask again.
-const int g_at_fork = pthread_atfork(nullptr, nullptr, [] {
+const int g_ids_at_fork = pthread_atfork(nullptr, nullptr, [] {
   t_system = 0;
   g_process = 0;
 });
