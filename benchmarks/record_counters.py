@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gzip
 import importlib
 import sys
 from collections.abc import Callable
@@ -52,10 +53,13 @@ def chip_name(device: str, library: str) -> str:
     return str(api.call("cuptiDeviceGetChipName").chip.decode())
 
 
-def _write(folder: Path, name: str, image: Any) -> int:
-    from benchmarks.record_fixtures import write
+def write_compressed(path: Path, data: bytes) -> None:
+    """Compressed, the same bytes for the same data."""
+    path.write_bytes(gzip.compress(data, mtime=0))
 
-    write(folder / name, bytes(image))
+
+def _write(folder: Path, name: str, image: Any) -> int:
+    write_compressed(folder / name, bytes(image))
     return len(image)
 
 

@@ -8,7 +8,6 @@ the time by other code than our decoder's. At most 2 MB together. What cannot be
 from __future__ import annotations
 
 import ctypes
-import gzip
 import json
 import struct
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import arguments
+from benchmarks.record_counters import write_compressed
 from cuptiprof import _core
 
 LIMIT_BYTES = 2 << 20
@@ -99,17 +99,12 @@ def record_buffers(library: Any, work: Callable[[], None], folder: Path) -> dict
     for buffer in raw:
         detached, strings = _core.detach_strings(library, buffer, strings)
         buffers.append(detached)
-    write(folder / "buffers.bin.gz", b"".join(buffers))
+    write_compressed(folder / "buffers.bin.gz", b"".join(buffers))
     return {
         "sizes": [len(b) for b in buffers],
         "strings": [s.decode() for s in strings],
         "values": values_of(library, buffers, strings),
     }
-
-
-def write(path: Path, data: bytes) -> None:
-    """Compressed, the same bytes for the same data."""
-    path.write_bytes(gzip.compress(data, mtime=0))
 
 
 def record(device: str, out: Path) -> Path:

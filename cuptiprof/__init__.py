@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from cuptiprof.bench.measure import bench as bench
     from cuptiprof.bench.sweep.benchmark import benchmark
     from cuptiprof.data.result import Result
-    from cuptiprof.filter.kernel_filter import KernelFilter, Launch
+    from cuptiprof.filter.kernel_filter import KernelFilter
+    from cuptiprof.filter.launch import Launch
     from cuptiprof.io.runs import open_run as open
     from cuptiprof.io.tensorboard import tensorboard_trace_handler
 
@@ -47,7 +48,7 @@ __all__ = [
 
 _LAZY = {
     "KernelFilter": ("cuptiprof.filter.kernel_filter", "KernelFilter"),
-    "Launch": ("cuptiprof.filter.kernel_filter", "Launch"),
+    "Launch": ("cuptiprof.filter.launch", "Launch"),
     "Result": ("cuptiprof.data.result", "Result"),
     "benchmark": ("cuptiprof.bench.sweep.benchmark", "benchmark"),
     "compare": ("cuptiprof.bench.compare", "compare"),

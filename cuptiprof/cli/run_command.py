@@ -14,7 +14,7 @@ import warnings
 from typing import Any
 
 import cuptiprof
-from cuptiprof.cli import application_replay
+from cuptiprof.cli import application_runs
 from cuptiprof.cli.metric_arguments import add_counter_arguments, counter_options, counter_views, take_short_option
 from cuptiprof.cli.output import add_format_arguments, expand, print_reports, progress_bar, usable
 from cuptiprof.cli.script import finishing, run_script
@@ -98,10 +98,10 @@ def main(arguments: argparse.Namespace) -> int:
         raise ResultError(f"{output} exists", hint="choose another name, or -f to replace it")
     counters = counter_options(arguments)
     if arguments.replay_mode == "application":
-        plan = application_replay.plan_runs(arguments)
+        plan = application_runs.plan_script_runs(arguments)
         if arguments.explain:
             sys.stderr.write(plan.text())
-        result, status = application_replay.replay(arguments, plan)
+        result, status = application_runs.run_script_again(arguments, plan)
         return _report_or_fail(result, arguments, output, status)
     prof = cuptiprof.profile(
         device=arguments.device,

@@ -7,107 +7,19 @@ expressions that are searched for. nvprof's ``--kernels`` and ncu's options comp
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
 from cuptiprof.errors import FilterError
+from cuptiprof.filter.checks import Dims, Ids, Texts, dims, ids, integer, texts
+from cuptiprof.filter.launch import Launch
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from cuptiprof.data.tables import Table
-
-__all__ = ["KernelFilter", "Launch", "demangle", "function_base", "nearest_names"]
-
-_U32_MAX = 0xFFFFFFFF
-_Texts = str | Iterable[str] | None
-_Ids = int | Iterable[int] | None
-_Dims = int | Sequence[int]
-
-
-def _dims(what: str, value: _Dims) -> tuple[int, int, int]:
-    try:
-        given = tuple(value) if isinstance(value, Sequence) else (value,)
-        numbers = tuple(operator.index(v) for v in given)
-    except TypeError:
-        raise FilterError(
-            f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1)."
-        ) from None
-    if not 1 <= len(numbers) <= 3 or any(not 0 <= n < 2**31 for n in numbers):
-        raise FilterError(f"{what}={value!r} is not a size", hint="Give up to three integers, e.g. (256, 1, 1).")
-    x, y, z = (*numbers, 1, 1)[:3]
-    return x, y, z
-
-
-def _texts(what: str, value: _Texts) -> list[str]:
-    if value is None:
-        return []
-    items = [value] if isinstance(value, str) else list(value)
-    for item in items:
-        if not isinstance(item, str):
-            raise FilterError(f"{what}: {item!r} is not text", hint="Give one pattern or a list of patterns.")
-    if not items:
-        raise FilterError(f"{what}: an empty list selects nothing", hint="Give None for no restriction.")
-    return items
-
-
-def _ids(what: str, value: _Ids) -> list[int]:
-    if value is None:
-        return []
-    items = list(value) if isinstance(value, Iterable) else [value]
-    if not items:
-        raise FilterError(f"{what}: an empty list selects nothing", hint="Give None for no restriction.")
-    return [_integer(what, item, _U32_MAX) for item in items]
-
-
-def _integer(what: str, value: object, largest: int = 2**63 - 1) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise FilterError(f"{what}={value!r} is not an integer", hint="Give a whole number.") from None
-    if not 0 <= number <= largest:
-        raise FilterError(f"{what}={number} is out of range", hint=f"Give a number from 0 to {largest}.")
-    return number
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One kernel launch, for trying a filter without a device. Every field is optional.
-
-    ``mangled``, ``demangled`` and the function name are derived from what is given. ``push_pop`` and
-    ``start_end`` map an NVTX domain ("" is the default one) to the names of its open ranges, push/pop ones
-    bottom first. ``region`` is the path of the innermost open region ("fwd/attn"). ``shared_memory`` is in
-    bytes, static + dynamic; sizes are (x, y, z).
-    """
-
-    name: str | None = None
-    grid: _Dims = (1, 1, 1)
-    block: _Dims = (1, 1, 1)
-    stream: int = 0
-    context: int = 0
-    device: int = 0
-    shared_memory: int = 0
-    context_name: str = ""
-    stream_name: str = ""
-    demangled: str | None = None
-    mangled: str | None = None
-    push_pop: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    start_end: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    region: str = ""
-    thread: int = 0
-
-    def __post_init__(self) -> None:
-        for what in ("grid", "block"):
-            object.__setattr__(self, what, _dims(what, getattr(self, what)))
-        for what in ("stream", "context", "device", "thread"):
-            object.__setattr__(self, what, _integer(what, getattr(self, what), _U32_MAX))
-        object.__setattr__(self, "shared_memory", _integer("shared_memory", self.shared_memory))
-        for what in ("push_pop", "start_end"):
-            object.__setattr__(self, what, {d: list(names) for d, names in getattr(self, what).items()})
 
 
 class KernelFilter:
@@ -147,18 +59,18 @@ class KernelFilter:
 
     def __init__(
         self,
-        kernels: _Texts = None,
+        kernels: Texts = None,
         *,
-        exclude: _Texts = None,
+        exclude: Texts = None,
         base: str = "function",
-        regions: _Texts = None,
-        exclude_regions: _Texts = None,
-        devices: _Ids = None,
-        streams: _Ids = None,
-        contexts: _Ids = None,
-        threads: _Ids = None,
-        grid: _Dims | None = None,
-        block: _Dims | None = None,
+        regions: Texts = None,
+        exclude_regions: Texts = None,
+        devices: Ids = None,
+        streams: Ids = None,
+        contexts: Ids = None,
+        threads: Ids = None,
+        grid: Dims | None = None,
+        block: Dims | None = None,
         skip: int = 0,
         count: int | None = None,
         every: int = 1,
@@ -166,21 +78,21 @@ class KernelFilter:
         mode: str = "global",
     ) -> None:
         self._compile(
-            kernels=_texts("kernels", kernels),
-            exclude=_texts("exclude", exclude),
+            kernels=texts("kernels", kernels),
+            exclude=texts("exclude", exclude),
             base=base,
-            regions=_texts("regions", regions),
-            exclude_regions=_texts("exclude_regions", exclude_regions),
-            devices=_ids("devices", devices),
-            streams=_ids("streams", streams),
-            contexts=_ids("contexts", contexts),
-            threads=_ids("threads", threads),
-            grid=None if grid is None else _dims("grid", grid),
-            block=None if block is None else _dims("block", block),
-            skip=_integer("skip", skip),
-            count=None if count is None else _integer("count", count),
-            every=_integer("every", every),
-            skip_before_match=_integer("skip_before_match", skip_before_match),
+            regions=texts("regions", regions),
+            exclude_regions=texts("exclude_regions", exclude_regions),
+            devices=ids("devices", devices),
+            streams=ids("streams", streams),
+            contexts=ids("contexts", contexts),
+            threads=ids("threads", threads),
+            grid=None if grid is None else dims("grid", grid),
+            block=None if block is None else dims("block", block),
+            skip=integer("skip", skip),
+            count=None if count is None else integer("count", count),
+            every=integer("every", every),
+            skip_before_match=integer("skip_before_match", skip_before_match),
             mode=mode,
         )
 
@@ -206,7 +118,7 @@ class KernelFilter:
 
     @classmethod
     def from_nvprof(
-        cls, kernels: str | Iterable[str], *, devices: _Ids = None, skip: int = 0, count: int | None = None
+        cls, kernels: str | Iterable[str], *, devices: Ids = None, skip: int = 0, count: int | None = None
     ) -> KernelFilter:
         """The filter of nvprof's ``--kernels``.
 
@@ -219,25 +131,25 @@ class KernelFilter:
             FilterError: the text cannot be understood.
         """
         return cls._from(
-            nvprof_kernels=_texts("kernels", kernels),
-            devices=_ids("devices", devices),
-            skip=_integer("skip", skip),
-            count=None if count is None else _integer("count", count),
+            nvprof_kernels=texts("kernels", kernels),
+            devices=ids("devices", devices),
+            skip=integer("skip", skip),
+            count=None if count is None else integer("count", count),
         )
 
     @classmethod
     def from_ncu(
         cls,
         *,
-        kernel_name: _Texts = None,
-        kernel_id: _Texts = None,
+        kernel_name: Texts = None,
+        kernel_id: Texts = None,
         base: str = "function",
-        nvtx_include: _Texts = None,
-        nvtx_exclude: _Texts = None,
+        nvtx_include: Texts = None,
+        nvtx_exclude: Texts = None,
         skip: int = 0,
         count: int | None = None,
         skip_before_match: int = 0,
-        devices: _Ids = None,
+        devices: Ids = None,
         mode: str = "global",
     ) -> KernelFilter:
         """The filter of Nsight Compute's command line; several values of one option are alternatives.
@@ -259,15 +171,15 @@ class KernelFilter:
             FilterError: an option that cannot be understood.
         """
         return cls._from(
-            kernel_names=_texts("kernel_name", kernel_name),
-            kernel_ids=_texts("kernel_id", kernel_id),
+            kernel_names=texts("kernel_name", kernel_name),
+            kernel_ids=texts("kernel_id", kernel_id),
             base=base,
-            nvtx_include=_texts("nvtx_include", nvtx_include),
-            nvtx_exclude=_texts("nvtx_exclude", nvtx_exclude),
-            skip=_integer("skip", skip),
-            count=None if count is None else _integer("count", count),
-            skip_before_match=_integer("skip_before_match", skip_before_match),
-            devices=_ids("devices", devices),
+            nvtx_include=texts("nvtx_include", nvtx_include),
+            nvtx_exclude=texts("nvtx_exclude", nvtx_exclude),
+            skip=integer("skip", skip),
+            count=None if count is None else integer("count", count),
+            skip_before_match=integer("skip_before_match", skip_before_match),
+            devices=ids("devices", devices),
             mode=mode,
         )
 
@@ -387,18 +299,3 @@ _LISTS = (
     "streams",
     "threads",
 )
-
-
-def demangle(name: str) -> str:
-    """The C++ form of a mangled name ("_Z..."); any other text comes back unchanged."""
-    return _core.demangle(name)
-
-
-def function_base(demangled: str) -> str:
-    """ncu's function name: "void at::f<int>(float*)" -> "f". Other text comes back unchanged."""
-    return _core.function_base(demangled)
-
-
-def nearest_names(wanted: str, names: Iterable[str], k: int = 5) -> list[str]:
-    """The ``k`` function names nearest to a pattern that matched none; ``names`` may be mangled."""
-    return _core.nearest_names(wanted, names, k)

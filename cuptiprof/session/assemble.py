@@ -135,7 +135,7 @@ def _counted_mask(result: Result, kernel_filter: KernelFilter, counters: LiveCou
 def _empty_selection(result: Result, kernel_filter: KernelFilter, store: _core.Store) -> list[EmptySelectionWarning]:
     if len(result.kernels) or not result.losses["filter_rejected"]:
         return []
-    from cuptiprof.filter.kernel_filter import nearest_names
+    from cuptiprof.filter.function_names import nearest_names
 
     names = nearest_names(" ".join(kernel_filter.name_patterns), store.kernel_names())
     text = f"no kernel matched {kernel_filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"

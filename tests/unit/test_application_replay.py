@@ -14,8 +14,9 @@ import pytest
 from metric_results import GEMM, NAN, counted, launch, values
 from report_results import make_result
 
-from cuptiprof.cli import application_replay, make_parser
+from cuptiprof.cli import application_runs, make_parser
 from cuptiprof.counters.application_merge import merge_application_runs
+from cuptiprof.counters.application_replay import ApplicationPlan
 from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError, MetricError, ResultError
 
@@ -151,13 +152,13 @@ def parsed(*words: str) -> argparse.Namespace:
 def test_children_get_the_same_filters() -> None:
     arguments = parsed("--device", "sim:A100", "--kernels", "::gemm:1", "--metrics", "ipc", "-c", "5", "--replay-mode",
                        "application", "-o", "out", "train.py", "--lr", "-3")  # fmt: skip
-    command = application_replay.child_command(arguments, ("a.sum", "b.avg"), Path("/t/100%.cuptiprof"))
+    command = application_runs.child_command(arguments, ("a.sum", "b.avg"), Path("/t/100%.cuptiprof"))
     child = parsed(*command[command.index("run") + 1 :])
     assert child.metrics == ["a.sum,b.avg"] and child.replay_mode == "kernel" and child.quiet
     assert child.output == "/t/100%%.cuptiprof" and child.script == "train.py" and child.args == ["--lr", "-3"]
     for same in ("device", "kernels", "launch_count", "budget", "keep", "filter_mode", "module", "timeout"):
         assert getattr(child, same) == getattr(arguments, same), same
-    module = application_replay.child_command(parsed("--metrics", "ipc", "-m", "a.b", "x"), ("a.sum",), Path("p"))
+    module = application_runs.child_command(parsed("--metrics", "ipc", "-m", "a.b", "x"), ("a.sum",), Path("p"))
     assert module[-3:] == ["-m", "a.b", "x"]
 
 
@@ -174,14 +175,14 @@ def replaying(monkeypatch: pytest.MonkeyPatch, codes: list[int], runs: list[Resu
             made.save(command[command.index("--output") + 1])
         return codes[i]
 
-    monkeypatch.setattr(application_replay, "_run", child)
+    monkeypatch.setattr(application_runs, "_run", child)
     return commands
 
 
 def test_one_run_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = replaying(monkeypatch, [0, 3], [run("x", [(GEMM, 1, 1.0)]), run("y", [(GEMM, 1, 4.0)])])
-    plan = application_replay.ApplicationPlan((Ratio(),), (("x",), ("y",)))
-    result, status = application_replay.replay(parsed("--metrics", "ratio", "s.py"), plan)
+    plan = ApplicationPlan((Ratio(),), (("x",), ("y",)))
+    result, status = application_runs.run_script_again(parsed("--metrics", "ratio", "s.py"), plan)
     assert status == 0 and column(result, "ratio") == [25.0]
     assert [c[c.index("--metrics") + 1] for c in commands] == ["x", "y"]
     assert any("status 3, run 1 with 0" in note for note in result.metadata["counters"]["notes"])
@@ -190,9 +191,9 @@ def test_one_run_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_run_that_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     replaying(monkeypatch, [0, 1], [run("x", [(GEMM, 1, 1.0)]), None])
-    plan = application_replay.ApplicationPlan((Ratio(),), (("x",), ("y",)))
+    plan = ApplicationPlan((Ratio(),), (("x",), ("y",)))
     with pytest.raises(CuptiprofError, match="run 2 of 2 left no profile"):
-        application_replay.replay(parsed("--metrics", "ratio", "s.py"), plan)
+        application_runs.run_script_again(parsed("--metrics", "ratio", "s.py"), plan)
 
 
 def test_real_children_say_how_they_end(tmp_path: Path) -> None:
@@ -200,18 +201,18 @@ def test_real_children_say_how_they_end(tmp_path: Path) -> None:
     out.write_text(
         "import sys, os, signal\nif sys.argv[1] == 'kill': os.kill(os.getpid(), signal.SIGTERM)\nsys.exit(7)"
     )
-    assert application_replay._run([sys.executable, str(out), "exit"], quiet=True) == 7
-    assert application_replay._run([sys.executable, str(out), "kill"], quiet=False) == 128 + 15
+    assert application_runs._run([sys.executable, str(out), "exit"], quiet=True) == 7
+    assert application_runs._run([sys.executable, str(out), "kill"], quiet=False) == 128 + 15
 
 
 def test_runs_are_planned_with_nvidias_planner() -> None:
     arguments = parsed("--device", "sim", "--metrics", "ipc,l2_tex_hit_rate", "--section", "Occupancy", "--replay-mode",
                        "application", "s.py")  # fmt: skip
-    plan = application_replay.plan_runs(arguments)
+    plan = application_runs.plan_script_runs(arguments)
     names = [metric.name for metric in plan.metrics]
     assert names[:2] == ["ipc", "l2_tex_hit_rate"] and "sm__warps_active.avg.pct_of_peak_sustained_active" in names
     read = [name for group in plan.groups for name in group]
     assert len(read) == len(set(read)) and set(read) == {name for metric in plan.metrics for name in metric.inputs}
     assert len(plan.groups) >= 2  # the L2 hit rate needs two passes on H100
     with pytest.raises(MetricError):
-        application_replay.plan_runs(parsed("--device", "sim", "--replay-mode", "application", "s.py"))
+        application_runs.plan_script_runs(parsed("--device", "sim", "--replay-mode", "application", "s.py"))

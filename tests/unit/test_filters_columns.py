@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from cuptiprof import _core
 from cuptiprof.errors import CuptiprofError, FilterError
-from cuptiprof.filter.kernel_filter import KernelFilter, Launch
+from cuptiprof.filter.kernel_filter import KernelFilter
+from cuptiprof.filter.launch import Launch
 
 STRINGS = ["", "_Z4gemmIfEvv", "relu", "fwd", "fwd/a", "bwd"]
 CONFIG_COLUMNS = (

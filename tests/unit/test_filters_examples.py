@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cuptiprof.filter.kernel_filter import KernelFilter, Launch
+from cuptiprof.filter.kernel_filter import KernelFilter
+from cuptiprof.filter.launch import Launch
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "filter_examples.json").read_text())
 

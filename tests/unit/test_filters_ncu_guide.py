@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuptiprof.errors import FilterError
-from cuptiprof.filter.kernel_filter import KernelFilter, Launch
+from cuptiprof.filter.kernel_filter import KernelFilter
+from cuptiprof.filter.launch import Launch
 
 
 def selects(expression, **launch):

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuptiprof.errors import FilterError
-from cuptiprof.filter.kernel_filter import KernelFilter, Launch
+from cuptiprof.filter.kernel_filter import KernelFilter
+from cuptiprof.filter.launch import Launch
 
 # expression, the part of it that the message names, what the hint offers
 REFUSED = [

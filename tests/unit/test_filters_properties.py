@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from cuptiprof import _core
 from cuptiprof.errors import FilterError
-from cuptiprof.filter.kernel_filter import KernelFilter, Launch, function_base, nearest_names
+from cuptiprof.filter.function_names import function_base, nearest_names
+from cuptiprof.filter.kernel_filter import KernelFilter
+from cuptiprof.filter.launch import Launch
 
 quick = settings(max_examples=300, deadline=None)
 patterns = st.text(alphabet="ab*?[]!-é\n", min_size=1, max_size=8)
