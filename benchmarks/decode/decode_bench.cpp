@@ -98,7 +98,7 @@ Decoded decode(const Api& api, std::vector<Buffer>& buffers, size_t passes,
   Store store(Keep::kLatest, size_t{4} << 30, losses, warmer);
   FilterSpec spec;
   spec.kernels = {"*elementwise*"};
-  RecordDecoder decoder(api, regions, calls, losses, std::make_shared<KernelFilter>(spec));
+  RecordDecoder decoder(api, regions, calls, losses, {.filter = std::make_shared<KernelFilter>(spec)});
   // Launch events of every correlation ID in the buffers, in one open region.
   set_region_mode(kRegionsOn, true);
   reserve_thread_slots();

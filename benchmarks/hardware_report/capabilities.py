@@ -69,7 +69,7 @@ def sections() -> list[Section]:
         Section(
             "Regions",
             "Each kernel had the region open on its launching thread, nested and in threads.",
-            _named("region", ("callback", "external"), {"callback": "by launch callbacks (the default)", "external": "by external correlation"}),
+            _named("region", ("callback",), {"callback": "by launch callbacks"}),
         ),
         Section(
             "Strategies of counters",

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.common import arguments, finish
 from benchmarks.overhead import native, table
-from benchmarks.overhead.conditions import Condition, floor, imported, missing, our_conditions
+from benchmarks.overhead.conditions import Condition, floors, imported, missing, our_conditions
 from benchmarks.overhead.nothing import Elsewhere
 from benchmarks.overhead.peers import peers
 from benchmarks.overhead.rounds import run
@@ -66,7 +66,7 @@ def measure(device: str, rounds: int, phase_s: float, limit_s: float, only: list
             conditions.append(missing("nothing", "baseline", "the simulated device is part of cuptiprof"))
         if only:
             made = [w for w in made if w.name in only]
-        conditions += [imported(), floor(library, libcupti_path(device)), *our_conditions(device), *peers(device)]
+        conditions += [imported(), *floors(library, libcupti_path(device)), *our_conditions(device), *peers(device)]
         cells = run(
             made, conditions, rounds, phase_s, began + limit_s, elsewhere, lambda s: print(f"# {s}", flush=True)
         )

@@ -58,8 +58,8 @@ def imported() -> Condition:
 class _Session:
     """One of our own sessions, started anew each time."""
 
-    def __init__(self, device: str, attribution: str, options: dict[str, Any], finalize: bool = False) -> None:
-        self._device, self._attribution, self._options = device, attribution, options
+    def __init__(self, device: str, regions: bool, options: dict[str, Any], finalize: bool = False) -> None:
+        self._device, self._regions, self._options = device, regions, options
         self._finalize = finalize
         self._prof: Any = None
 
@@ -67,7 +67,7 @@ class _Session:
         import cuptiprof
 
         self._prof = cuptiprof.profile(device=self._device, **self._options)
-        self._prof._attribution = self._attribution
+        self._prof._follows_launches = self._regions
         self._prof.start()
         return cuptiprof.region
 
@@ -88,8 +88,8 @@ class _Session:
         return Outcome(took, len(result.kernels), losses)
 
 
-def ours(device: str, name: str, attribution: str = "callback", finalize: bool = False, **options: Any) -> Condition:
-    session = _Session(device, attribution, {"budget": "512 MB", **options}, finalize)
+def ours(device: str, name: str, regions: bool = True, finalize: bool = False, **options: Any) -> Condition:
+    session = _Session(device, regions, {"budget": "512 MB", **options}, finalize)
     return Condition(name, "ours", session.start, session.stop)
 
 
@@ -101,12 +101,10 @@ def our_conditions(device: str) -> list[Condition]:
     kernel, api = ["kernel"], ["kernel", "runtime", "driver"]
     return [
         ours(device, "armed", schedule=schedule(wait=1 << 30, warmup=0, active=1)),
-        ours(device, "kernels", "none", activities=kernel),
-        ours(device, "kernels + regions (external)", "external", activities=kernel),
-        ours(device, "kernels + regions (callback)", activities=kernel),
-        ours(device, "kernels + API", "none", activities=api),
-        ours(device, "kernels + API + regions (external)", "external", activities=api),
-        ours(device, "kernels + API + regions (callback)", activities=api),
+        ours(device, "kernels", regions=False, activities=kernel),
+        ours(device, "kernels + regions", activities=kernel),
+        ours(device, "kernels + API", regions=False, activities=api),
+        ours(device, "kernels + API + regions", activities=api),
         ours(device, "default"),
         ours(device, "counters on 1 %", activities=kernel, metrics=COUNTER_METRICS, kernels=KernelFilter(every=COUNTED_EVERY)),
         ours(device, "PM sampling", activities=kernel, metrics=COUNTER_METRICS, strategy="sample"),
@@ -114,22 +112,34 @@ def our_conditions(device: str) -> list[Condition]:
     ]  # fmt: skip
 
 
-def floor(library: Path | str, libcupti: str) -> Condition:
-    """A collector in C that hands out buffers and throws them away. `library`: see ``native.build``."""
-    name = "bare collector (C)"
+def floors(library: Path | str, libcupti: str) -> list[Condition]:
+    """The least there can be, in C: a collector that throws its buffers away; then with each way of joining regions.
+
+    `library`: see ``native.build``.
+    """
+    names = ("bare collector (C)", "bare + regions by callback (C)", "bare + regions by external ID (C)")
     if isinstance(library, str):
-        return missing(name, "floor", library)
-    from benchmarks.overhead.native import BareCollector
+        return [missing(name, "floor", library) for name in names]
+    from benchmarks.overhead.native import BareCollector, Joining
 
-    collector = BareCollector(library, libcupti, CONCURRENT_KERNEL)
+    def floor(name: str, join: Joining | None) -> Condition:
+        collector = BareCollector(library, libcupti, CONCURRENT_KERNEL)
 
-    def start() -> Region:
-        collector.start()
-        return no_region
+        def start() -> Region:
+            collector.start()
+            if join is None:
+                return no_region
+            join.start()
+            return join.region
 
-    def stop() -> Outcome:
-        began = time.perf_counter_ns()
-        collector.stop()
-        return Outcome(time.perf_counter_ns() - began)
+        def stop() -> Outcome:
+            began = time.perf_counter_ns()
+            if join is not None:
+                join.stop()
+            collector.stop()
+            return Outcome(time.perf_counter_ns() - began)
 
-    return Condition(name, "floor", start, stop)
+        return Condition(name, "floor", start, stop)
+
+    ways = (None, *(Joining(library, libcupti, way) for way in (Joining.BY_CALLBACK, Joining.BY_EXTERNAL_ID)))
+    return [floor(name, way) for name, way in zip(names, ways, strict=True)]

@@ -56,6 +56,41 @@ class BareCollector:
         return got.value
 
 
+class Joining:
+    """One way of joining launches to regions, beside a bare collector; see joining.cpp. One at a time in a process."""
+
+    BY_CALLBACK, BY_EXTERNAL_ID = 1, 2
+
+    def __init__(self, library: Path, libcupti: str, way: int) -> None:
+        self._lib = ctypes.PyDLL(str(library))  # entries and exits keep the GIL, as cuptiprof's do
+        self._libcupti, self._way = libcupti.encode(), way
+        self.seen = 0
+        """after ``stop``: launches that callbacks saw, or IDs that were pushed"""
+
+    def start(self) -> None:
+        """Raises OSError with CUPTI's result code."""
+        if (rc := self._lib.join_start(self._libcupti, self._way)) != 0:
+            raise OSError(f"joining: CUPTI result {rc}")
+
+    def stop(self) -> None:
+        """Raises OSError with CUPTI's result code."""
+        seen = ctypes.c_uint64()
+        if (rc := self._lib.join_stop(ctypes.byref(seen))) != 0:
+            raise OSError(f"joining: CUPTI result {rc}")
+        self.seen = seen.value
+
+    def region(self, name: str) -> Joining:
+        """What a step opens; the name goes nowhere."""
+        return self
+
+    def __enter__(self) -> Joining:
+        self._lib.join_enter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._lib.join_exit()
+
+
 class EmptyKernel:
     """An empty kernel on device 0, launched through the driver API from C; any thread."""
 

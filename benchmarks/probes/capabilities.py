@@ -105,34 +105,31 @@ def activity_kinds(work: Work) -> dict[str, Any]:
 
 
 def regions_of_launches(work: Work) -> dict[str, Any]:
-    """Has each kernel the region that was open on its launching thread, by either way of attributing, nested and in threads (which inherit it)?
+    """Has each kernel the region that was open on its launching thread, nested and in threads (which inherit it)?
 
-    Assumed: yes, both ways.
+    Assumed: yes.
     """
-    checks: dict[str, Check] = {}
-    for attribution in ("callback", "external"):
-        prof = cuptiprof.profile(device=work.device, activities=["kernel"])
-        prof._attribution = attribution
+    prof = cuptiprof.profile(device=work.device, activities=["kernel"])
 
-        def other_thread() -> None:
-            with cuptiprof.region("thread"):
-                work.other(LAUNCHES)
+    def other_thread() -> None:
+        with cuptiprof.region("thread"):
+            work.other(LAUNCHES)
 
-        with prof:
-            work.small(1)
-            thread = threading.Thread(target=other_thread)
-            with cuptiprof.region("outer"):
+    with prof:
+        work.small(1)
+        thread = threading.Thread(target=other_thread)
+        with cuptiprof.region("outer"):
+            work.small(LAUNCHES)
+            with cuptiprof.region("inner"):
+                thread.start()
                 work.small(LAUNCHES)
-                with cuptiprof.region("inner"):
-                    thread.start()
-                    work.small(LAUNCHES)
-                    thread.join()
-            work.synchronize()
-        result = prof.result()
-        names, counts = np.unique(np.asarray(result.kernels["region"]).astype(str), return_counts=True)
-        got = dict(zip(names.tolist(), counts.tolist(), strict=True))
-        wanted = {"": 1, "outer": LAUNCHES, "outer/inner": LAUNCHES, "outer/inner/thread": LAUNCHES}
-        checks[attribution] = (got == wanted and not result.losses) or f"{got} {result.losses.line()}"
+                thread.join()
+        work.synchronize()
+    result = prof.result()
+    names, counts = np.unique(np.asarray(result.kernels["region"]).astype(str), return_counts=True)
+    got = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    wanted = {"": 1, "outer": LAUNCHES, "outer/inner": LAUNCHES, "outer/inner/thread": LAUNCHES}
+    checks: dict[str, Check] = {"callback": (got == wanted and not result.losses) or f"{got} {result.losses.line()}"}
     return {"checks": checks}
 
 

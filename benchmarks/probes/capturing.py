@@ -175,9 +175,9 @@ def names_after_unload(work: Work) -> dict[str, Any]:
     """
     rounds = 12
     answer: dict[str, Any] = {}
-    for attribution, key in (("callback", "copied at the launch"), ("none", "record")):
+    for follows_launches, key in ((True, "copied at the launch"), (False, "record")):
         prof = cuptiprof.profile(device=work.device, activities=["kernel"])
-        prof._attribution = attribution
+        prof._follows_launches = follows_launches
         with prof:
             _rounds_of_modules(work.device, rounds)
         names = Counter(str(n) for n in prof.result().kernels["name"])

@@ -78,29 +78,20 @@ Keep keep_of(const std::string& keep) {
   return Keep::kLatest;
 }
 
-// How work is joined to regions; for measuring only, so that Python has no public name for it.
-Attribution attribution_of(const std::string& attribution) {
-  if (attribution == "external") return Attribution::kExternal;
-  if (attribution == "none") return Attribution::kNone;
-  if (attribution == "callback") return Attribution::kCallback;
-  throw Error(ErrorKind::kSession, "unknown attribution '" + attribution + "'", "callback, external or none");
-}
-
 std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vector<int>& kinds,
                                       const std::string& keep, size_t budget, size_t buffer_size,
                                       size_t buffer_count, size_t device_buffer_size, size_t device_buffers,
                                       bool all_api_calls, bool latency_timestamps, bool profiler_calls,
                                       bool share_cupti, const std::string& label, int drain_timeout_ms,
                                       std::shared_ptr<KernelFilter> filter,
-                                      std::optional<CounterOptions> counters,
-                                      const std::string& attribution) {
+                                      std::optional<CounterOptions> counters, bool follows_launches) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
   o.activity.settings = {latency_timestamps, device_buffer_size, device_buffers};
   o.activity.all_api_calls = all_api_calls;
   o.activity.profiler_calls = profiler_calls;
-  o.activity.attribution = attribution_of(attribution);
+  o.activity.follows_launches = follows_launches;
   o.activity.sharing = share_cupti ? Sharing::kOffers : Sharing::kJoins;
   o.keep = keep_of(keep);
   o.budget_bytes = budget;
@@ -134,7 +125,7 @@ void register_session(py::module_& m) {
            py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false,
            py::arg("share_cupti") = false, py::arg("label") = "", py::arg("drain_timeout_ms") = 1000,
            py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
-           py::arg("attribution") = "callback")
+           py::arg("follows_launches") = true)
       .def("start", &Session::start, py::arg("armed") = false, nogil)
       .def("pause", &Session::pause, nogil)
       .def("resume", &Session::resume, nogil)

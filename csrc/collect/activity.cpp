@@ -117,8 +117,6 @@ void Activity::enable() {
   try {
     set_kinds(true, true);
     if (!x_options.profiler_calls) set_callbacks(true);
-    if (x_options.attribution == Attribution::kExternal)
-      enable_external_correlation(*x_api.load(), x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
     set_region_mode(kRegionsOn, true);
   } catch (...) {
     disable({});
@@ -152,11 +150,9 @@ bool Activity::close_window(Deadline captures) noexcept {
     return true;
   }
   const Api& a = *x_api.load();
-  if (x_options.attribution == Attribution::kExternal)
-    disable_external_correlation(a, x_options.collects(CUPTI_ACTIVITY_KIND_DRIVER));
   for (const auto kind : x_options.kinds)
     if (is_host_side(kind)) calls().disable(kind);
-  if (x_options.attribution != Attribution::kCallback) note_context(current_context());
+  if (!x_options.follows_launches) note_context(current_context());
   synchronize_contexts(captures);
   x_enabled.store(false);
   set_region_mode(kRegionsOn, false);
@@ -210,7 +206,7 @@ void Activity::enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbi
 }
 
 void Activity::set_callbacks(bool on) {
-  if (x_options.attribution == Attribution::kCallback)
+  if (x_options.follows_launches)
     for (const CUpti_CallbackId cbid : driver_gpu_work_cbids())
       enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, on);
   else

@@ -25,7 +25,6 @@
 
 #include "collect/buffers/buffer_pool.h"
 #include "collect/buffers/buffer_watch.h"
-#include "collect/regions/external_correlation.h"
 #include "collect/setup/departure.h"
 #include "collect/setup/settings.h"
 #include "cupti/captures.h"
@@ -44,7 +43,8 @@ struct ActivityOptions {
   CuptiSettings settings;       // latency timestamps cost time on every launch
   bool all_api_calls = false;   // those too that ask and do nothing, a thousand times a step
   bool profiler_calls = false;  // cudaProfilerStart/Stop open and close the window
-  Attribution attribution = Attribution::kCallback;
+  // A callback at each launch counts it and joins its work to a region. False: the least a session can cost.
+  bool follows_launches = true;
   Sharing sharing = Sharing::kJoins;
   size_t buffer_bytes = 0;  // of one activity buffer
   size_t buffer_count = 0;
@@ -74,10 +74,9 @@ class Activity {
   // In a forked child: CUPTI is the parent's, its callbacks are not heard any more.
   void leave_to_parent() noexcept { x_attached.store(false); }
 
-  // Who is told of launches and regions as they happen; null: nobody. `regions`: launches are told with their
-  // regions. False: a thread is still inside an old observer (its launch hangs), which must therefore live
-  // on.
-  bool observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept;
+  // Who is told of launches and regions as they happen, in place of those before. False: a thread is still
+  // inside an old observer (its launch hangs), which must therefore live on.
+  bool observe(const Observers& who) noexcept;
 
   // A living thread is in a launch that this observer counts.
   static bool is_inside(const LaunchObserver* observer) noexcept;

@@ -93,7 +93,7 @@ void Activity::bring_home(Decoder& decoder, int timeout_ms, Deadline captures) {
   if (x_departure.happened()) return decoder.fence();  // nothing comes any more
   using Clock = std::chrono::steady_clock;
   const auto patience = std::chrono::milliseconds(timeout_ms);
-  if (x_options.attribution != Attribution::kCallback) note_context(current_context());
+  if (!x_options.follows_launches) note_context(current_context());
   const bool waited = synchronize_contexts(captures);
   if (!waited) count(x_waits_left_out);
   // Launches that come later, from other threads, are not waited for: that could go on for ever.
@@ -165,7 +165,6 @@ void Activity::finalize(const Api& api) {
         "out of one that had (pytorch issue 112507)",
         "stop() and detach() leave CUPTI idle; finalize=True is for processes without graphs");
   api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // buffers it still holds come back now
-  forget_external_stacks();
   finalize_cupti(api);
 }
 

@@ -213,27 +213,27 @@ void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
   slot.observing.store(false, std::memory_order_release);
 }
 
-bool Activity::observe(LaunchObserver* launches, RegionObserver* regions_as_such, bool regions) noexcept {
+bool Activity::observe(const Observers& who) noexcept {
   g_launch_gate.close();
   const LaunchObserver* before = x_launch_observer.exchange(nullptr);
   set_region_observer(nullptr);
   // Whoever is inside an observer now leaves it soon; a launch that hangs must not hang us.
   const bool left = wait_for_observers(std::chrono::seconds(2), before);
-  const bool wanted = regions || regions_as_such;
-  if (wanted) OpenRegions::forget_all();
-  set_region_mode(kRegionsWatched, wanted);
-  g_exclusion.arm(launches && launches->measures_alone());
-  x_observed.store(launches != nullptr);
-  set_region_observer(regions_as_such);
-  x_launch_observer.store(launches);
-  if (launches && launches->looks_at_launches()) g_launch_gate.open(launches->looks_at_regions());
+  const bool watched = who.keeps_paths || who.regions;
+  if (watched) OpenRegions::forget_all();
+  set_region_mode(kRegionsWatched, watched);
+  g_exclusion.arm(who.launches && who.launches->measures_alone());
+  x_observed.store(who.launches != nullptr);
+  set_region_observer(who.regions);
+  x_launch_observer.store(who.launches);
+  if (who.launches && who.launches->looks_at_launches()) g_launch_gate.open(who.launches->looks_at_regions());
   return left;
 }
 
 bool Activity::is_inside(const LaunchObserver* observer) noexcept {
   for (uint32_t i = 0; i < thread_slot_count(); ++i) {
     const ThreadSlot& slot = thread_slot(i);
-    if (slot.state.load() == 1 && observer && slot.counted_by.load() == observer) return true;
+    if (slot.state.load() == SlotState::kInUse && observer && slot.counted_by.load() == observer) return true;
   }
   return false;
 }

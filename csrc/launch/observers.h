@@ -65,4 +65,12 @@ class RegionObserver {
   virtual void left(const RegionEvent&) noexcept = 0;
 };
 
+// Who is told, and of what; null: nobody. They must live until Activity::observe() said that all have left.
+struct Observers {
+  LaunchObserver* launches = nullptr;
+  RegionObserver* regions = nullptr;
+  // Threads keep the path of their open regions, so that launches can be told with it.
+  bool keeps_paths = false;
+};
+
 }  // namespace cuptiprof

@@ -68,6 +68,12 @@ std::vector<std::shared_ptr<CounterStrategy>>& hanging() {
   return *list;
 }
 
+// In a forked child: they are never destroyed.
+void leave_to_parent(std::shared_ptr<CounterStrategy> counters) {
+  static auto* kept = new std::vector<std::shared_ptr<CounterStrategy>>;
+  kept->push_back(std::move(counters));
+}
+
 // Forgets those that came back since. False: some still hang.
 bool none_hangs() {
   const std::lock_guard lock(g_hanging_mutex);
@@ -104,12 +110,11 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
   x_table_bytes = o.budget_bytes - fixed;
   o.activity.buffer_bytes = o.buffer_bytes;
   o.activity.buffer_count = o.buffer_count;
-  if (o.activity.attribution != Attribution::kCallback && (o.counters || o.activity.profiler_calls))
-    throw Error(ErrorKind::kSession, "this session needs launch callbacks", "attribute regions by callback");
+  if (!o.activity.follows_launches && (o.counters || o.activity.profiler_calls))
+    throw Error(ErrorKind::kSession, "this session needs launch callbacks", "follow launches");
   // Counters are outside of what subscribers can share; one graph record a launch would be everybody's choice
-  // for the life of the process; external IDs are kept to measure.
-  if (o.counters || o.activity.attribution == Attribution::kExternal ||
-      o.activity.collects(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) {
+  // for the life of the process.
+  if (o.counters || o.activity.collects(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) {
     if (o.activity.sharing == Sharing::kOffers)
       throw Error(ErrorKind::kSession, "this session cannot share CUPTI",
                   "counters and the activity \"graph\" need it alone: leave share_cupti out");
@@ -123,10 +128,9 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
 
 Session::~Session() {
   if (x_pid != 0 && x_pid != getpid()) {
-    // A forked child: the thread that the decoder would join does not exist here.
-    // CUPTI, and the thread of samples, are the parent's too.
+    // A forked child: the threads that these would join do not exist here, and CUPTI is the parent's.
     static_cast<void>(x_decoder.release());
-    new std::shared_ptr<CounterStrategy>(std::move(x_counters));
+    leave_to_parent(std::move(x_counters));
     return;
   }
   if (x_state != State::kIdle && x_state != State::kStopped) {
@@ -186,9 +190,7 @@ void Session::start(bool armed) {
     d.path_bytes = region_bytes();
     set_region_name_budget(region_bytes());
     d.filter = x_options.filter;
-    d.attribution = x_options.activity.attribution;
-    d.keeps_driver_calls =
-        d.attribution != Attribution::kExternal || x_options.activity.collects(CUPTI_ACTIVITY_KIND_DRIVER);
+    d.follows_launches = x_options.activity.follows_launches;
     d.on_flush = [&activity] { activity.watch_buffers(); };
     x_decoder = std::make_unique<Decoder>(activity.calls(), activity.pool(), activity.losses(), std::move(d));
     if (x_options.counters) start_counters();
@@ -218,12 +220,14 @@ void Session::start_counters() {
   x_counters->begin();
   x_counters->pause({});
   x_counters->rows().clear();  // samples from before the start
-  Activity::instance().observe(x_counters->launch_observer(), x_counters->region_observer(), true);
+  Activity::instance().observe({.launches = x_counters->launch_observer(),
+                                .regions = x_counters->region_observer(),
+                                .keeps_paths = true});
 }
 
 void Session::stop_counters(Deadline captures) noexcept {
   if (!x_counters) return;
-  const bool all_left = Activity::instance().observe(nullptr, nullptr, false);
+  const bool all_left = Activity::instance().observe({});
   const bool finished = x_counters->finish(captures);
   x_counters->clocks().release();
   if (finished && all_left) return;

@@ -1,8 +1,8 @@
 // One profiling session: idle -> armed -> running <-> paused -> stopped. At most one in a process at a time.
 //
 // armed: attached to CUPTI, nothing switched on (waiting for cudaProfilerStart, or for the first active
-// step). Control calls are made without the GIL and may block; they are not thread-safe against each other
-// (the Python side serialises them).
+// step). Called by the bindings, without the GIL. Control calls may block; one at a time, from whatever
+// thread (the Python side serialises them). counts(), losses(), notes() and state() may come meanwhile.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,17 +21,19 @@ namespace cuptiprof {
 
 struct SessionOptions {
   std::shared_ptr<const Api> api;
-  ActivityOptions activity;
+  ActivityOptions activity;  // its buffer_bytes and buffer_count are filled in here
   Keep keep = Keep::kLatest;
-  size_t budget_bytes =
-      256u << 20;           // everything the session keeps: buffers, tables, strings, the correlation map
-  size_t buffer_bytes = 0;  // one activity buffer; 0: 256 KiB
-  size_t buffer_count = 0;  // 0: an eighth of the budget's worth
-  std::shared_ptr<const KernelFilter> filter;
-  std::string label;  // who started it, for the error that a second session gets
-  int drain_timeout_ms = 1000;
-  std::optional<CounterOptions>
-      counters;  // its selector's filter is the caller's; the rest of it is filled in here
+  // Everything the session keeps: activity buffers, tables with their strings, the correlation map, names and
+  // paths of regions, values of counters.
+  size_t budget_bytes = 256u << 20;
+  size_t buffer_bytes = 0;                     // of one activity buffer; 0: 256 KiB
+  size_t buffer_count = 0;                     // of those; 0: as many as an eighth of the budget holds
+  std::shared_ptr<const KernelFilter> filter;  // which kernels are kept; null: all
+  std::string label;                           // who started it, for the error that a second session gets
+  int drain_timeout_ms = 1000;                 // how long records of launches are waited for that do not come
+  // Null: no counters. The caller gives strategy, pass groups and the selector's filter; what it is to know
+  // of the process (contexts, names of regions, whether it waits for a window) is filled in by start().
+  std::optional<CounterOptions> counters;
 };
 
 struct SessionCounts {

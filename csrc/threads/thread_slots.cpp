@@ -26,7 +26,7 @@ thread_local uint32_t t_shown_tid [[gnu::tls_model("initial-exec")]] = 0;
 // callbacks.
 void thread_ended(void* slot) {
   t_slot = nullptr;
-  static_cast<ThreadSlot*>(slot)->state.store(2, std::memory_order_release);
+  static_cast<ThreadSlot*>(slot)->state.store(SlotState::kThreadEnded, std::memory_order_release);
 }
 
 uint32_t own_tid() noexcept { return t_shown_tid ? t_shown_tid : static_cast<uint32_t>(syscall(SYS_gettid)); }
@@ -40,12 +40,11 @@ bool is_worker() noexcept {
 ThreadSlot* claim() noexcept {
   if (!g_rings) return nullptr;
   for (uint32_t i = 0; i < kMaxThreads; ++i) {
-    uint32_t free = 0;
+    SlotState free = SlotState::kFree;
     ThreadSlot& slot = g_slots[i];
-    if (slot.state.load(std::memory_order_relaxed) != 0) continue;
-    if (!slot.state.compare_exchange_strong(free, 1, std::memory_order_acq_rel)) continue;
+    if (slot.state.load(std::memory_order_relaxed) != SlotState::kFree) continue;
+    if (!slot.state.compare_exchange_strong(free, SlotState::kInUse, std::memory_order_acq_rel)) continue;
     slot.open_regions = 0;
-    slot.external_depth = 0;
     slot.nodes_created = 0;
     slot.next_wake = slot.ring.pushed() + kRingEvents / 4;
     slot.left_elsewhere.store(0, std::memory_order_relaxed);
@@ -57,7 +56,6 @@ ThreadSlot* claim() noexcept {
     slot.observing.store(false);
     slot.counted_regions = 0;
     slot.tid.store(own_tid(), std::memory_order_relaxed);
-    slot.system_tid.store(static_cast<uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
     slot.claims.fetch_add(1, std::memory_order_relaxed);
     uint32_t used = g_used.load(std::memory_order_relaxed);
     while (used < i + 1 && !g_used.compare_exchange_weak(used, i + 1, std::memory_order_release)) {
@@ -104,7 +102,7 @@ uint32_t thread_slot_count() noexcept { return g_used.load(std::memory_order_acq
 
 void recycle_slot(ThreadSlot& slot) noexcept {
   madvise(g_rings + (&slot - g_slots) * kRingEvents, sizeof(Event) * kRingEvents, MADV_DONTNEED);
-  slot.state.store(0, std::memory_order_release);
+  slot.state.store(SlotState::kFree, std::memory_order_release);
 }
 
 void set_thread_id(uint32_t tid) noexcept {

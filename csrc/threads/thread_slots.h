@@ -1,7 +1,8 @@
 // One slot per thread that opens a region or launches GPU work: its event ring and its launch counters.
 //
 // Slots are process-wide and reused; the memory for all rings is reserved once (address space, not memory),
-// so that a CUPTI callback can claim a slot without allocating.
+// so that a CUPTI callback can claim a slot without allocating. The owning thread writes events, the decoder
+// takes them out; every other field says whose it is.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -14,12 +15,13 @@
 namespace cuptiprof {
 
 enum class EventKind : uint32_t {
-  kEnter,     // id = region name, metadata = owned pointer or null
-  kExit,      // region = what enter_region or adopt_region returned, here or on another thread
-  kLaunch,    // id = correlation ID of a call that gives the GPU work
-  kHandOver,  // id = number of a token: it stands for the innermost region here and now (hand_over.h)
-  kAdopt,     // id = number of a token: work of this task belongs to its region, until a kExit
-  kBackward,  // id = 1: this thread enters torch's autograd engine, 0: leaves it
+  kEnter,           // id = region name, metadata = owned pointer or null
+  kExit,            // region = what enter_region or adopt_region returned, here or on another thread
+  kLaunch,          // id = correlation ID of a call that gives the GPU work
+  kHandOver,        // id = number of a token: it stands for the innermost region here and now (hand_over.h)
+  kAdopt,           // id = number of a token: work of this task belongs to its region, until a kExit
+  kBackwardBegins,  // this thread enters torch's autograd engine
+  kBackwardEnds,    // and leaves it
 };
 
 class LaunchObserver;
@@ -37,13 +39,18 @@ struct Event {
 };
 static_assert(sizeof(Event) == 32);
 
+enum class SlotState : uint32_t {
+  kFree,
+  kInUse,        // a living thread's
+  kThreadEnded,  // the decoder empties its ring, then frees it (recycle_slot)
+};
+
 struct ThreadSlot {
   [[no_unique_address]] SpscRing<Event> ring;
   // Written by the owning thread only, and what a region touches: on the ring's last cache line.
   uint32_t open_regions = 0;  // entered with an event and not yet left: so many slots stay reserved for exits
   uint64_t next_wake = 0;     // ring position at which the decoder is woken next
-  uint32_t external_depth = 0;              // region IDs on this thread's stack inside CUPTI
-  uint32_t index = 0;                       // of this slot
+  uint32_t index = 0;         // of this slot
   std::atomic<uint32_t> left_elsewhere{0};  // of open_regions: their exits came on other threads
   std::atomic<bool> is_worker{false};       // one of torch's autograd threads (by name)
   // What a launch touches beside.
@@ -58,10 +65,8 @@ struct ThreadSlot {
   OpenRegions open;
   std::atomic<uint32_t> in_backward{0};    // calls of torch's autograd engine this thread is inside of
   std::atomic<uint64_t> backward_task{0};  // in which task
-  std::atomic<uint32_t> system_tid{0};
-  std::atomic<uint32_t> claims{0};  // how often the slot was given to a thread
-  // 0 free, 1 in use, 2 thread ended (the decoder empties the ring, then frees the slot)
-  std::atomic<uint32_t> state{0};
+  std::atomic<uint32_t> claims{0};         // how often the slot was given to a thread
+  std::atomic<SlotState> state{SlotState::kFree};
 };
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"

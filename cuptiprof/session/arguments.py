@@ -40,7 +40,7 @@ class Arguments:
     profile_from_start: bool
     share_cupti: bool
 
-    def native_session(self, device: Device, counters: LiveCounters | None, attribution: str) -> Any:
+    def native_session(self, device: Device, counters: LiveCounters | None, follows_launches: bool) -> Any:
         """A ``_core.Session`` that has not started.
 
         Raises:
@@ -63,7 +63,7 @@ class Arguments:
             label=who_started(),
             filter=self.filter.native if self.filter is not None and not whole_run else None,
             counters=counters.plan.options(self.filter) if counters is not None else None,
-            attribution=attribution,
+            follows_launches=follows_launches,
         )
 
 

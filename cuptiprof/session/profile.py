@@ -96,7 +96,7 @@ class profile:
         FilterError: a bad pattern; MetricError: unknown metrics, or ones the strategy cannot collect. Nothing is left switched on.
     """
 
-    _attribution = "callback"  # how work is joined to regions; benchmarks try "external" and "none"
+    _follows_launches = True  # without: no regions, no launch count; benchmarks measure what that saves
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class profile:
             try:
                 self._opened.enter_context(device.open())
                 self._counters = self._plan_counters(device)
-                self._session = session = self._arguments.native_session(device, self._counters, self._attribution)
+                self._session = session = self._arguments.native_session(device, self._counters, self._follows_launches)
                 self._clock_pairs = [clock_pair()]
                 self._start_ns = _core.now_ns()
                 if self._arguments.keep == "spill":

@@ -1,4 +1,4 @@
-"""Regions by external correlation: the same attribution as by launch callbacks, where CUPTI can give it."""
+"""Which region work belongs to: nested ones, threads, graphs, tasks, and regions that outlive a session."""
 
 from __future__ import annotations
 
@@ -17,34 +17,26 @@ import cuptiprof
 pytest_plugins = ["behaviour_fixtures"]
 
 Body = Callable[[Gpu], object]
+Counts = dict[tuple[object, ...], int]
 
 
-def collected(gpu: Gpu, attribution: str, body: Body, **options: Any) -> cuptiprof.Result:
+def collected(gpu: Gpu, body: Body, *, follows_launches: bool = True, **options: Any) -> cuptiprof.Result:
     gpu.prepare("node")
     prof = cuptiprof.profile(device=gpu.device, **options)
-    prof._attribution = attribution
+    prof._follows_launches = follows_launches
     with prof:
         body(gpu)
     return prof.result()
 
 
-def attributed(result: cuptiprof.Result, table: str = "kernels") -> Counter[tuple[object, ...]]:
+def attributed(result: cuptiprof.Result, table: str = "kernels") -> Counts:
     """How often each (name, region path) occurs; instances are checked against the regions, as they differ from run to run."""
     rows = getattr(result, table)
     instances = {int(i): p for i, p in zip(result.regions["instance"], result.regions["path"], strict=True)}
     for instance, path in zip(rows["region_instance"], rows["region"], strict=True):
         assert instances.get(int(instance), "") == path
     names = rows["name"] if "name" in rows.column_names else [""] * len(rows)
-    return Counter(zip(names, rows["region"], strict=True))
-
-
-def same_both_ways(gpu: Gpu, body: Body, table: str = "kernels", **options: Any) -> Counter[tuple[object, ...]]:
-    by_callback = collected(gpu, "callback", body, **options)
-    by_external = collected(gpu, "external", body, **options)
-    assert not by_callback.losses and not by_external.losses, (by_callback.losses.line(), by_external.losses.line())
-    assert attributed(by_external, table) == attributed(by_callback, table)
-    assert Counter(by_external.regions["path"]) == Counter(by_callback.regions["path"])
-    return attributed(by_external, table)
+    return dict(Counter(zip(names, rows["region"], strict=True)))
 
 
 def nested(gpu: Gpu) -> None:
@@ -98,16 +90,37 @@ def graph(gpu: Gpu) -> None:
     gpu.run_graph(made)
 
 
+OF_NESTED: Counts = {
+    ("outside", ""): 1,
+    ("first", "step"): 150,
+    ("gemm", "step/fwd"): 50,
+    ("last", "step"): 50,
+    ("outside_again", ""): 1,
+}
+OF_THREADS: Counts = {
+    key: count
+    for i in range(4)
+    for key, count in (((f"k{i}", f"t{i}/inner"), 200), ((f"l{i}", f"t{i}"), 200), ((f"after{i}", ""), 1))
+}
+OF_INHERITED: Counts = {("in_worker", "fwd"): 10, ("in_worker", "bwd"): 10, ("outside", ""): 10}
+OF_GRAPH: Counts = {("node", "replayed"): 4, ("node", ""): 4}
+
+
 @pytest.mark.parametrize("activities", [["kernel", "memcpy"], ["kernel", "memcpy", "runtime"], None])
-@pytest.mark.parametrize("body", [nested, threads, inherits, graph])
-def test_both_ways_give_the_same_regions(gpu: Gpu, body: Body, activities: list[str] | None) -> None:
-    counts = same_both_ways(gpu, body, activities=activities)
-    assert sum(counts.values()) >= 8
-    assert len({region for _, region in counts}) >= 2
+@pytest.mark.parametrize(
+    ("body", "wanted"), [(nested, OF_NESTED), (threads, OF_THREADS), (inherits, OF_INHERITED), (graph, OF_GRAPH)]
+)
+def test_work_belongs_to_the_innermost_region(
+    gpu: Gpu, body: Body, wanted: Counts, activities: list[str] | None
+) -> None:
+    r = collected(gpu, body, activities=activities)
+    assert attributed(r) == wanted
+    assert not r.losses, r.losses.line()
 
 
 def test_copies_too(gpu: Gpu) -> None:
-    assert same_both_ways(gpu, nested, "memcpys", activities=["kernel", "memcpy"]) == {("", "step/fwd"): 50}
+    r = collected(gpu, nested, activities=["kernel", "memcpy"])
+    assert attributed(r, "memcpys") == {("", "step/fwd"): 50}
 
 
 def test_threads_of_kernels(gpu: Gpu) -> None:
@@ -116,31 +129,29 @@ def test_threads_of_kernels(gpu: Gpu) -> None:
             gpu.launch("mine")
         gpu.launch("mine_too")
 
-    r = collected(gpu, "external", body, activities=["kernel"])
+    r = collected(gpu, body, activities=["kernel"])
     assert set(r.kernels["thread"]) == {threading.get_native_id()}
 
 
-def test_an_exit_after_the_session_leaves_nothing_on_the_stack(gpu: Gpu) -> None:
+def test_an_exit_after_the_session_leaves_nothing_open(gpu: Gpu) -> None:
     region = cuptiprof.region("left_late")
-    collected(gpu, "external", lambda _: region.__enter__(), activities=["kernel"])
+    collected(gpu, lambda _: region.__enter__(), activities=["kernel"])
     region.__exit__(None, None, None)
-    r = collected(gpu, "external", lambda _: gpu.launch("next"), activities=["kernel"])
+    r = collected(gpu, lambda _: gpu.launch("next"), activities=["kernel"])
     assert list(r.kernels["region"]) == [""]
     assert not r.losses
 
 
 def test_a_region_open_since_an_earlier_session_belongs_to_nobody(gpu: Gpu) -> None:
     region = cuptiprof.region("older")
-    collected(gpu, "external", lambda _: region.__enter__(), activities=["kernel"])
-    r = collected(gpu, "external", lambda _: gpu.launch("k"), activities=["kernel"])
+    collected(gpu, lambda _: region.__enter__(), activities=["kernel"])
+    r = collected(gpu, lambda _: gpu.launch("k"), activities=["kernel"])
     region.__exit__(None, None, None)
     assert list(r.kernels["region"]) == [""]
     assert not r.losses
 
 
-def test_tasks_of_one_thread_share_a_stack(gpu: Gpu) -> None:
-    """The known limit, which launch callbacks do not have: CUPTI's stack is per thread, not per task."""
-
+def test_tasks_of_one_thread_are_told_apart(gpu: Gpu) -> None:
     def body(gpu: Gpu) -> None:
         async def task(name: str) -> None:
             with cuptiprof.region(name):
@@ -153,26 +164,29 @@ def test_tasks_of_one_thread_share_a_stack(gpu: Gpu) -> None:
 
         asyncio.run(both())
 
-    right = {("k_a", "a"): 1, ("k_b", "b"): 1}
-    assert attributed(collected(gpu, "callback", body, activities=["kernel"])) == right
-    assert attributed(collected(gpu, "external", body, activities=["kernel"])) != right
+    assert attributed(collected(gpu, body, activities=["kernel"])) == {("k_a", "a"): 1, ("k_b", "b"): 1}
 
 
-def test_none_attributes_nothing_and_loses_nothing(gpu: Gpu) -> None:
-    r = collected(gpu, "none", nested, activities=["kernel"])
+def test_launches_that_are_not_followed_have_no_region_and_are_not_lost(gpu: Gpu) -> None:
+    r = collected(gpu, nested, follows_launches=False, activities=["kernel"])
     assert len(r.kernels) == 50 * 5 + 2 and not r.losses
     assert set(r.kernels["region"]) == {""}
+
+
+def test_counters_need_launches_followed(gpu: Gpu) -> None:
+    with pytest.raises(cuptiprof.errors.SessionError, match="launch callbacks"):
+        collected(gpu, nested, follows_launches=False, metrics=["achieved_occupancy"])
 
 
 def test_many_sessions_leave_nothing_switched_on(gpu: Gpu) -> None:
     """A kind or a call still enabled would show in the second, or be refused."""
     for _ in range(5):
-        r = collected(gpu, "external", nested, activities=["kernel"])
+        r = collected(gpu, nested, activities=["kernel"])
         assert len(r.kernels) == 252 and len(r.api_calls) == 0 and not r.losses
 
 
-def test_times_are_the_same_columns(gpu: Gpu) -> None:
-    r = collected(gpu, "external", nested, activities=["kernel"])
+def test_work_starts_inside_its_region(gpu: Gpu) -> None:
+    r = collected(gpu, nested, activities=["kernel"])
     assert np.all(r.kernels["end"] >= r.kernels["start"])
     inside = r.kernels["region"] != ""
     regions = {int(i): int(s) for i, s in zip(r.regions["instance"], r.regions["start"], strict=True)}

@@ -86,6 +86,25 @@ def test_each_launch_is_made_and_timed(library: Path, tmp_path: Path) -> None:
     assert out["error"] == "CUDA driver: CUresult 700"
 
 
+@pytest.mark.parametrize(
+    ("way", "seen", "joined"), [(native.Joining.BY_CALLBACK, 1200, 0), (native.Joining.BY_EXTERNAL_ID, 12, 1200)]
+)
+def test_both_ways_of_joining_see_every_launch(library: Path, sim: SimDevice, way: int, seen: int, joined: int) -> None:
+    bare = native.BareCollector(library, str(library_path()), CONCURRENT_KERNEL)
+    join = native.Joining(library, str(library_path()), way)
+    bare.start()
+    join.start()
+    for _ in range(12):
+        with join.region("step"):
+            sim.launch("k", count=100)
+    sim.synchronize()
+    join.stop()
+    received = bare.stop()
+    assert join.seen == seen
+    # Of each launch: its kernel, and by external ID the record of its call and the one that joins the two.
+    assert received == 1200 * 216 + joined * (40 + 24)
+
+
 def test_the_bare_collector_asks_for_as_many_buffers_as_the_records_fill(library: Path, sim: SimDevice) -> None:
     for size, least in (
         (64 << 10, 32),

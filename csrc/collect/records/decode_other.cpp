@@ -94,7 +94,6 @@ void RecordDecoder::api_call(Store& store, const CUpti_Activity* record) {
   const auto& a = as<CUpti_ActivityAPI>(record);
   if (!valid_times(a.start, a.end)) return;
   const bool driver = a.kind == CUPTI_ACTIVITY_KIND_DRIVER;
-  if (driver && !x_keeps_driver_calls) return;
   auto& names = x_api_names[driver];
   if (a.cbid >= names.size()) names.resize(std::min<size_t>(a.cbid, 1 << 16) + 1, 0);
   uint32_t& known = names[std::min<size_t>(a.cbid, 1 << 16)];

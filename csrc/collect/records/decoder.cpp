@@ -30,11 +30,10 @@ Decoder::Decoder(const SubscriberCalls& calls, BufferPool& pool, Losses& losses,
       x_losses(losses),
       x_options(std::move(options)),
       x_calls(x_options.correlation_bytes),
-      x_regions_owner(new Regions{{x_calls, losses, x_options.attribution, x_options.path_bytes}}),
+      x_regions_owner(new Regions{{x_calls, losses, x_options.path_bytes}}),
       x_regions(x_regions_owner->tracker),
       x_store(new_store()),
-      x_records(calls, x_regions, x_calls, losses, x_options.filter, x_options.attribution,
-                x_options.keeps_driver_calls, true),
+      x_records(calls, x_regions, x_calls, losses, {x_options.filter, x_options.follows_launches, true}),
       x_completed(pool.buffers()) {
   x_segments.reserve(kMaxSegments);
   x_thread = std::thread([this] { loop(); });
@@ -115,7 +114,7 @@ void Decoder::drain_rings() {
   if (!has_ended()) return;
   for (uint32_t i = 0; i < thread_slot_count(); ++i) {
     ThreadSlot& slot = thread_slot(i);
-    const bool thread_ended = slot.state.load(std::memory_order_acquire) == 2;
+    const bool thread_ended = slot.state.load(std::memory_order_acquire) == SlotState::kThreadEnded;
     slot.ring.drain([](const Event&) {});
     if (thread_ended) recycle_slot(slot);
   }
@@ -191,7 +190,6 @@ std::shared_ptr<Store> Decoder::take(int64_t now) {
   std::unique_ptr<Store> taken;
   run([&] {
     attempt([&] {
-      x_records.give_up_waiting(*x_store);
       x_regions.write_open_regions(*x_store, now);
       x_records.add_missing_devices(*x_store);
     });
@@ -206,7 +204,6 @@ std::shared_ptr<Store> Decoder::take(int64_t now) {
 void Decoder::discard() {
   run([&] {
     attempt([&] {
-      x_records.give_up_waiting(*x_store);
       x_records.forget_resources();
       swap_store(new_store());
     });

@@ -26,9 +26,8 @@ class Decoder {
     size_t path_bytes = 1u << 20;                // for paths of regions
     size_t correlation_bytes = 0;                // for the correlation map
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
-    Attribution attribution = Attribution::kCallback;
-    bool keeps_driver_calls = true;  // false: they are on only to explain launches
-    std::function<void()> on_flush;  // called on the decoder thread after each of its flushes
+    bool follows_launches = true;                // RecordDecoder::Options
+    std::function<void()> on_flush;              // called on the decoder thread after each of its flushes
   };
 
   Decoder(const SubscriberCalls& calls, BufferPool& pool, Losses& losses, Options options);

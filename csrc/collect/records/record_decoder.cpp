@@ -1,6 +1,7 @@
 #include "collect/records/record_decoder.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -19,28 +20,35 @@ constexpr size_t kNameEntries = 1024;
 constexpr size_t kConfigEntries = 1024;  // 2^10: the index is the top ten bits of a product
 const char* const kNoName = reinterpret_cast<const char*>(1);  // no string lies there
 
-// The bytes of a kernel record that make up its launch configuration, as 13 words: one comparison then tells
-// whether it is one already seen. Offsets are asserted in cupti/abi_check.cpp.
+// The bytes of a kernel record that make up its launch configuration, as kConfigWords words of 8 bytes: one
+// comparison then tells whether it is one already seen. A word is named by its first field; the offsets that
+// make the others follow are asserted in cupti/abi_check.cpp.
 [[gnu::always_inline]] inline void for_each_config_word(const CUpti_ActivityKernel10& k, bool newer,
                                                         auto&& visit) {
-  const char* at = reinterpret_cast<const char*>(&k);
-  auto word = [at](size_t offset) {
+  using K = CUpti_ActivityKernel10;
+  const char* record = reinterpret_cast<const char*>(&k);
+  auto word = [record](size_t offset) {
     uint64_t w;
-    std::memcpy(&w, at + offset, sizeof w);
+    std::memcpy(&w, record + offset, sizeof w);
     return w;
   };
-  auto half = [at](size_t offset) {
+  auto half = [record](size_t offset) {
     uint32_t w;
-    std::memcpy(&w, at + offset, sizeof w);
+    std::memcpy(&w, record + offset, sizeof w);
     return uint64_t{w};
   };
-  visit(0, word(8));                                           // partitioned cache
-  visit(1, half(4) | half(152) << 32);                         // caches, registers; shared memory limit
-  visit(2, word(52)), visit(3, word(60)), visit(4, word(68));  // grid, block
-  visit(5, word(76)), visit(6, word(84));                      // shared and local memory
-  visit(7, word(136));  // launch type, carve-out, shared memory executed
-  visit(8, word(176)), visit(9, word(184)), visit(10, word(192)),
-      visit(11, word(200));  // cluster, local memory total
+  visit(0, word(offsetof(K, partitionedGlobalCacheRequested)));                          // and executed
+  visit(1, half(offsetof(K, cacheConfig)) | half(offsetof(K, shmemLimitConfig)) << 32);  // and registers
+  visit(2, word(offsetof(K, gridX)));                                                    // and gridY
+  visit(3, word(offsetof(K, gridZ)));                                                    // and blockX
+  visit(4, word(offsetof(K, blockY)));                                                   // and blockZ
+  visit(5, word(offsetof(K, staticSharedMemory)));                                       // and dynamic
+  visit(6, word(offsetof(K, localMemoryPerThread)));                                     // and total
+  visit(7, word(offsetof(K, launchType)));  // and carve-out, shared memory executed
+  visit(8, word(offsetof(K, clusterX)));    // and clusterY
+  visit(9, word(offsetof(K, clusterZ)));    // and scheduling policy
+  visit(10, word(offsetof(K, localMemoryTotal_v2)));
+  visit(11, word(offsetof(K, maxPotentialClusterSize)));  // and maxActiveClusters
   visit(12, newer ? uint64_t{k.isDeviceLaunched} : 0);
 }
 
@@ -83,20 +91,17 @@ uint64_t earliest_time() {
 }  // namespace
 
 RecordDecoder::RecordDecoder(const SubscriberCalls& cupti, RegionTracker& regions,
-                             const CorrelationMap& calls, Losses& losses,
-                             std::shared_ptr<const KernelFilter> filter, Attribution attribution,
-                             bool keeps_driver_calls, bool live)
+                             const CorrelationMap& calls, Losses& losses, Options options)
     : x_cupti(cupti),
       x_api(cupti.api()),
       x_regions(regions),
       x_calls(calls),
       x_losses(losses),
-      x_filter(std::move(filter)),
+      x_filter(std::move(options.filter)),
       x_version(static_cast<uint32_t>(x_api.version)),
-      x_attribution(attribution),
-      x_keeps_driver_calls(keeps_driver_calls),
-      x_live(live),
-      x_earliest(live ? earliest_time() : 1),
+      x_follows_launches(options.follows_launches),
+      x_live(options.live),
+      x_earliest(x_live ? earliest_time() : 1),
       x_names(kNameEntries),
       x_configs(kConfigEntries) {
   if (x_filter) {
@@ -131,10 +136,6 @@ void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
     skip_after(record, data, valid_bytes);
     throw;
   }
-  if (!x_calls_came || x_waiting.empty()) return;
-  x_calls_came = false;
-  x_waiting.release([&](uint32_t correlation) { return x_calls.find(correlation) != nullptr; },
-                    [&](CUpti_Activity* waiting) { decode_record(store, waiting); });
 }
 
 inline void RecordDecoder::decode_records(Store& store, CUpti_Activity*& at, uint8_t* data,
@@ -149,10 +150,6 @@ inline void RecordDecoder::decode_records(Store& store, CUpti_Activity*& at, uin
     // Whole records are read here, the library itself looks at their first bytes only.
     const char* ahead = reinterpret_cast<const char*>(record) + kAheadBytes;
     for (size_t line = 0; line < 4; ++line) __builtin_prefetch(ahead + line * kCacheLine);
-    if (x_attribution == Attribution::kExternal) [[unlikely]] {
-      note_call(record);
-      if (must_wait(record, data + valid_bytes)) continue;
-    }
     at = record;
     decode_record(store, record);
   }
@@ -174,28 +171,6 @@ uint64_t RecordDecoder::records_in(uint8_t* data, size_t valid_bytes) const noex
   uint64_t n = 0;
   while (x_cupti.next_record(data, valid_bytes, &record) == CUPTI_SUCCESS) ++n;
   return n;
-}
-
-void RecordDecoder::give_up_waiting(Store& store) {
-  x_waiting.release([](uint32_t) { return true; },
-                    [&](CUpti_Activity* waiting) { decode_record(store, waiting); });
-}
-
-// The record that joins one of our IDs to a call comes right before the call's own.
-void RecordDecoder::note_call(const CUpti_Activity* record) {
-  if (record->kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
-    const auto& e = *reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);
-    if (e.externalKind == kRegionIdKind) x_regions.joined(e.correlationId, e.externalId);
-  } else if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME || record->kind == CUPTI_ACTIVITY_KIND_DRIVER) {
-    const auto& a = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
-    x_regions.called(a.correlationId, a.threadId, static_cast<int64_t>(a.start));
-    x_calls_came = true;
-  }
-}
-
-bool RecordDecoder::must_wait(const CUpti_Activity* record, const uint8_t* buffer_end) {
-  const uint32_t correlation = WaitingRecords::correlation_of(record);
-  return correlation != 0 && !x_calls.find(correlation) && x_waiting.hold(record, buffer_end);
 }
 
 [[gnu::always_inline]] inline void RecordDecoder::decode_record(Store& store, CUpti_Activity* record) {

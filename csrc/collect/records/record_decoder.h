@@ -1,4 +1,5 @@
-// One completed activity buffer -> rows. Decoder thread only.
+// One completed activity buffer -> rows. Used by the decoder thread only, but for the counts at the end of
+// the public part, which anybody may read.
 #pragma once
 #include <cupti_activity.h>
 
@@ -14,7 +15,6 @@
 
 #include "collect/records/known_resources.h"
 #include "collect/regions/correlation_map.h"
-#include "collect/regions/external_correlation.h"
 #include "collect/regions/region_tracker.h"
 #include "cupti/record_versions.h"
 #include "cupti/subscriber_calls.h"
@@ -25,10 +25,15 @@ namespace cuptiprof {
 
 class RecordDecoder {
  public:
+  struct Options {
+    std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
+    // Work without a launch that was seen is counted as an orphan.
+    bool follows_launches = true;
+    // Records come from CUPTI now, in this session, with what is to be freed; else from a file.
+    bool live = false;
+  };
   RecordDecoder(const SubscriberCalls& cupti, RegionTracker& regions, const CorrelationMap& calls,
-                Losses& losses, std::shared_ptr<const KernelFilter> filter,
-                Attribution attribution = Attribution::kCallback, bool keeps_driver_calls = true,
-                bool live = false);
+                Losses& losses, Options options);
 
   ~RecordDecoder();
 
@@ -37,9 +42,6 @@ class RecordDecoder {
   // Counts the records as lost for want of memory.
   void skip(uint8_t* data, size_t valid_bytes) noexcept { skip_after(nullptr, data, valid_bytes); }
   uint64_t records_in(uint8_t* data, size_t valid_bytes) const noexcept;
-  // Attribution::kExternal: rows of work whose call is not known by now go without one. Before a store is
-  // taken.
-  void give_up_waiting(Store& store);
   // A new store has its own strings and configurations.
   void forget_string_ids();
 
@@ -59,22 +61,21 @@ class RecordDecoder {
     uint32_t id = 0;
     NameVerdict verdict;  // the filter's
   };
+  static constexpr size_t kConfigWords = 13;
   struct ConfigEntry {
-    uint64_t words[13] = {};
+    uint64_t words[kConfigWords] = {};
     uint32_t id = 0;
     bool valid = false;
   };
 
   void decode_record(Store& store, CUpti_Activity* record);
   void skip_after(CUpti_Activity* record, uint8_t* data, size_t valid_bytes) noexcept;
-  // `at`: the record at hand, for him who catches what it throws.
+  // `at`: the record at hand, for whoever catches what this throws.
   void decode_records(Store& store, CUpti_Activity*& at, uint8_t* data, size_t valid_bytes);
   bool launched_by_device(const CUpti_ActivityKernel10& k) const noexcept {
     return k.launchType == CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST ||
            (x_version >= kKernelHasDeviceLaunched && k.isDeviceLaunched != 0);
   }
-  bool must_wait(const CUpti_Activity* record, const uint8_t* buffer_end);
-  void note_call(const CUpti_Activity* record);
   void kernel(Store& store, const CUpti_Activity* record);
   void memcpy_record(Store& store, const CUpti_Activity* record);
   void peer_memcpy(Store& store, const CUpti_Activity* record);
@@ -114,13 +115,9 @@ class RecordDecoder {
   std::shared_ptr<const KernelFilter> x_filter;
   bool x_filter_looks_further = false;  // at more than the name
   const uint32_t x_version;
-  const Attribution x_attribution;
-  const bool x_keeps_driver_calls;  // false: they only explain launches
-  WaitingRecords x_waiting;
-  const bool
-      x_live;  // records come from CUPTI now, in this session, with what is to be freed; not from a file
+  const bool x_follows_launches;
+  const bool x_live;
   KnownResources x_resources;
-  bool x_calls_came = false;  // since waiting records were last looked at
   std::atomic<uint64_t> x_kernels_received{0};
   std::atomic<uint64_t> x_without_times{0};
   // Times of records lie between these; looked at once a buffer.
@@ -161,7 +158,7 @@ inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlatio
     row.region = x_regions.path_id(store, site->node);
     row.region_instance = site->instance;
     if constexpr (!std::is_same_v<Row, rows::api_calls>) row.thread = site->thread;
-  } else if (count_orphan && x_attribution != Attribution::kNone) {
+  } else if (count_orphan && x_follows_launches) {
     count(x_losses.orphan_correlations);
   }
 }

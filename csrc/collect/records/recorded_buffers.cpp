@@ -93,7 +93,7 @@ std::unique_ptr<Store> decode_recorded(const Api& api, const std::vector<std::st
   CorrelationMap calls(1u << 20);
   RegionTracker regions(calls, losses);
   auto store = std::make_unique<Store>(Keep::kFirst, kTableBytes, losses, std::make_shared<PageWarmer>());
-  RecordDecoder decoder(api, regions, calls, losses, nullptr, Attribution::kNone);
+  RecordDecoder decoder(api, regions, calls, losses, {.filter = nullptr, .follows_launches = false});
   for (const std::string& recorded : buffers) {
     if (recorded.size() > kMaxBuffer) throw bad_file("larger than 64 MiB");
     std::vector<uint64_t> aligned((recorded.size() + kMargin) / sizeof(uint64_t) + 1);

@@ -63,14 +63,14 @@ void backward_begins(uint64_t task) noexcept {
   if (!slot || slot->is_worker.load(std::memory_order_relaxed)) return;
   slot->backward_task.store(task, std::memory_order_relaxed);
   slot->in_backward.fetch_add(1, std::memory_order_release);
-  push(*slot, {now_ns(), task, {nullptr}, 1, EventKind::kBackward});
+  push(*slot, {now_ns(), task, {nullptr}, 0, EventKind::kBackwardBegins});
 }
 
 void backward_ends() noexcept {
   ThreadSlot* slot = this_thread_slot();
   if (!slot || slot->in_backward.load(std::memory_order_relaxed) == 0) return;
   slot->in_backward.fetch_sub(1, std::memory_order_release);
-  push(*slot, {now_ns(), 0, {nullptr}, 0, EventKind::kBackward});
+  push(*slot, {now_ns(), 0, {nullptr}, 0, EventKind::kBackwardEnds});
 }
 
 }  // namespace cuptiprof

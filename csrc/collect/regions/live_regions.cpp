@@ -44,7 +44,7 @@ const ThreadSlot* backward_caller() noexcept {
   for (uint32_t i = 0; i < thread_slot_count(); ++i) {
     const ThreadSlot& other = thread_slot(i);
     if (other.in_backward.load(std::memory_order_acquire) == 0 ||
-        other.state.load(std::memory_order_relaxed) != 1)
+        other.state.load(std::memory_order_relaxed) != SlotState::kInUse)
       continue;
     if (only) return nullptr;
     only = &other;

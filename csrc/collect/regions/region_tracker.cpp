@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 
 #include "base/clock.h"
@@ -12,7 +11,6 @@ namespace cuptiprof {
 namespace {
 
 constexpr size_t kTokens = 1u << 16;
-constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
 void drop(const Event& e) {
   if (e.kind == EventKind::kEnter) delete e.metadata;
@@ -28,13 +26,11 @@ RegionTracker::~RegionTracker() {
   }
 }
 
-RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, Attribution attribution,
-                             size_t path_bytes)
-    : x_calls(calls), x_losses(losses), x_paths(path_bytes, losses) {
+RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes)
+    : x_calls(calls), x_paths(path_bytes, losses) {
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
   // clock's times.
   for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).ring.drain(&drop);
-  if (attribution == Attribution::kExternal) x_window.enable();
 }
 
 void RegionTracker::drain(Store& store) {
@@ -44,12 +40,14 @@ void RegionTracker::drain(Store& store) {
   const int64_t until = now_ns();
   const uint32_t slots = thread_slot_count();
   if (x_threads.size() < slots) x_threads.resize(slots);
-  auto ready = [&](const ThreadState& t) { return t.at < t.pending.size() && t.pending[t.at].time <= until; };
+  auto ready = [&](const ThreadState& t) {
+    return t.applied < t.pending.size() && t.pending[t.applied].time <= until;
+  };
   size_t sources = 0;
   uint32_t only = 0;
   for (uint32_t i = 0; i < slots; ++i) {
     ThreadState& t = x_threads[i];
-    const bool ended = thread_slot(i).state.load(std::memory_order_acquire) == 2;
+    const bool ended = thread_slot(i).state.load(std::memory_order_acquire) == SlotState::kThreadEnded;
     if (t.pending.empty()) t.first = thread_slot(i).ring.popped();
     thread_slot(i).ring.drain([&](const Event& e) { t.pending.push_back(e); });
     if (ready(t)) ++sources, only = i;
@@ -71,7 +69,7 @@ void RegionTracker::drain(Store& store) {
       const ThreadState& t = x_threads[i];
       if (!ready(t)) continue;
       ++sources;
-      const int64_t time = t.pending[t.at].time;
+      const int64_t time = t.pending[t.applied].time;
       if (next == slots || time < first) {
         second = next == slots ? second : first;
         first = time;
@@ -84,31 +82,28 @@ void RegionTracker::drain(Store& store) {
     ThreadState& t = x_threads[next];
     do {
       apply_next(store, next);
-    } while (ready(t) && t.pending[t.at].time <= second);
+    } while (ready(t) && t.pending[t.applied].time <= second);
     sources = 2;  // look again
   }
   for (ThreadState& t : x_threads) {
-    t.pending.erase(t.pending.begin(), t.pending.begin() + static_cast<ptrdiff_t>(t.at));
-    t.first += t.at;
-    t.at = 0;
+    t.pending.erase(t.pending.begin(), t.pending.begin() + static_cast<ptrdiff_t>(t.applied));
+    t.first += t.applied;
+    t.applied = 0;
   }
 }
 
 void RegionTracker::apply_next(Store& store, uint32_t slot) {
   ThreadState& t = x_threads[slot];
-  const uint64_t position = t.first + t.at;
-  const Event e = t.pending[t.at++];
+  const uint64_t position = t.first + t.applied;
+  const Event e = t.pending[t.applied++];
   apply(store, slot, e, position);
-  if (!x_window.enabled() || e.kind == EventKind::kLaunch) return;
-  const Place at = inherited(e.time);
-  x_window.inherits_from(e.time, {at.node, at.instance, 0});
 }
 
 void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t position) {
   switch (e.kind) {
     case EventKind::kLaunch: {
       Place at = innermost(slot, e.task, e.time);
-      if (at.instance == 0 && is_worker(slot)) at = inherited(e.time);
+      if (at.instance == 0 && is_worker(slot)) at = called_backward_from(e.time);
       x_calls.put(e.id, {at.node, at.instance, tid_of(slot)});
       break;
     }
@@ -125,8 +120,11 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
     case EventKind::kAdopt:
       adopt(slot, e, position);
       break;
-    case EventKind::kBackward:
-      backward(slot, e);
+    case EventKind::kBackwardBegins:
+      backward_begins(slot, e.task);
+      break;
+    case EventKind::kBackwardEnds:
+      backward_ends(slot);
       break;
   }
 }
@@ -150,14 +148,14 @@ RegionTracker::Place RegionTracker::innermost(uint32_t slot, uint64_t task, int6
 }
 
 // What torch's autograd threads work for: the thread that is inside the engine.
-RegionTracker::Place RegionTracker::inherited(int64_t time) const {
+RegionTracker::Place RegionTracker::called_backward_from(int64_t time) const {
   if (x_backward.size() != 1) return {};  // of several callers nobody can say which
   return innermost(x_backward[0].slot, x_backward[0].task, time);
 }
 
 void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
   Place parent = innermost(slot, e.task, e.time);
-  if (parent.instance == 0 && is_worker(slot)) parent = inherited(e.time);
+  if (parent.instance == 0 && is_worker(slot)) parent = called_backward_from(e.time);
   ThreadState& t = x_threads[slot];
   OpenRegion& r = t.stacks[e.task].emplace_back();
   r.id = region_id(thread_slot(slot), position);
@@ -170,8 +168,6 @@ void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
   r.task = e.task;
   r.metadata = e.metadata;
   ++t.open;
-  if (!x_window.enabled()) return;
-  x_window.put(r.id, {r.node, r.instance, tid_of(slot)});
 }
 
 void RegionTracker::exit(Store& store, const Event& e) {
@@ -192,10 +188,6 @@ void RegionTracker::exit(Store& store, const Event& e) {
   Stack& stack = found->second;
   const auto at = place_in(stack);
   write_row(store, *at, tid_of(slot), e.time, false);
-  if (x_window.enabled() && !at->adopted) x_window.put(at->id, {at->node, at->instance, tid_of(slot)});
-  if (x_window.enabled() && at->adopted)
-    for (auto& [tid, adopted] : x_adopted)
-      if (adopted.id == at->id) adopted.until = e.time;
   close(*at, e.time);
   stack.erase(at);
   if (stack.empty() && found->first != 0) t.stacks.erase(found);
@@ -227,25 +219,27 @@ void RegionTracker::adopt(uint32_t slot, const Event& e, uint64_t position) {
   r.adopted = true;
   r.task = e.task;
   if (!x_tokens.empty() && x_tokens[e.id % kTokens].number == e.id) r.frame = x_tokens[e.id % kTokens].frame;
-  if (x_window.enabled())
-    for (const uint32_t tid : {tid_of(slot), thread_slot(slot).system_tid.load(std::memory_order_relaxed)})
-      x_adopted[tid] = {r.frame, r.id, e.time, kForever};
   ThreadState& t = x_threads[slot];
   t.stacks[e.task].push_back(std::move(r));
   ++t.open;
 }
 
-void RegionTracker::backward(uint32_t slot, const Event& e) {
-  const auto caller = std::find_if(x_backward.begin(), x_backward.end(),
-                                   [slot](const Backward& b) { return b.slot == slot; });
-  if (e.id == 1) {
-    if (caller == x_backward.end())
-      x_backward.push_back({slot, e.task, 1});
-    else
-      ++caller->calls;
-  } else if (caller != x_backward.end() && --caller->calls == 0) {
-    x_backward.erase(caller);
-  }
+std::vector<RegionTracker::Backward>::iterator RegionTracker::caller_in(uint32_t slot) {
+  return std::find_if(x_backward.begin(), x_backward.end(),
+                      [slot](const Backward& b) { return b.slot == slot; });
+}
+
+void RegionTracker::backward_begins(uint32_t slot, uint64_t task) {
+  const auto caller = caller_in(slot);
+  if (caller == x_backward.end())
+    x_backward.push_back({slot, task, 1});
+  else
+    ++caller->calls;
+}
+
+void RegionTracker::backward_ends(uint32_t slot) {
+  const auto caller = caller_in(slot);
+  if (caller != x_backward.end() && --caller->calls == 0) x_backward.erase(caller);
 }
 
 // The frame of the innermost region of a stack, and of all around it.
@@ -283,44 +277,6 @@ RegionTracker::Frame RegionTracker::frame_of(uint32_t slot, uint64_t task) {
   if (is_worker(slot) && x_backward.size() == 1 && x_backward[0].slot != slot)
     return frame_of(x_backward[0].slot, x_backward[0].task);
   return nullptr;
-}
-
-void RegionTracker::joined(uint32_t correlation, uint64_t external_id) {
-  if (const CallSite* site = x_window.find(external_id)) return x_calls.put(correlation, *site);
-  // Open for so long that newer regions took its place in the window.
-  const uint32_t slot = slot_of_region(external_id);
-  if (slot < x_threads.size())
-    for (const auto& [task, stack] : x_threads[slot].stacks)
-      for (const OpenRegion& r : stack)
-        if (r.id == external_id) return x_calls.put(correlation, {r.node, r.instance, tid_of(slot)});
-  // Too many regions came and went before the record: lost. A region entered before this session is nobody's.
-  if (x_window.is_of_session(external_id)) count(x_losses.orphan_correlations);
-}
-
-// By its name, as thread_slots.cpp does for a thread that has a slot.
-bool RegionTracker::is_autograd_thread(uint32_t tid) {
-  const auto [found, is_new] = x_workers.try_emplace(tid, false);
-  if (is_new) {
-    std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/comm");
-    std::string name;
-    found->second = std::getline(file, name) && name.starts_with(kAutogradThread);
-  }
-  return found->second;
-}
-
-void RegionTracker::called(uint32_t correlation, uint32_t thread, int64_t time) {
-  if (x_calls.find(correlation)) return;
-  CallSite site{0, 0, thread};
-  if (is_autograd_thread(thread)) {
-    const CallSite from = x_window.inherited_at(time);
-    site.node = from.node;
-    site.instance = from.instance;
-  } else if (const auto a = x_adopted.find(thread);
-             a != x_adopted.end() && a->second.from <= time && time < a->second.until) {
-    if (const RegionFrame* f = open_frame(a->second.frame, time))
-      site.node = f->node, site.instance = f->instance;
-  }
-  x_calls.put(correlation, site);
 }
 
 void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open) {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "collect/regions/correlation_map.h"
-#include "collect/regions/external_correlation.h"
 #include "collect/regions/region_frames.h"
 #include "collect/regions/region_paths.h"
 #include "store/store.h"
@@ -23,8 +22,7 @@ namespace cuptiprof {
 
 class RegionTracker {
  public:
-  RegionTracker(CorrelationMap& calls, Losses& losses, Attribution attribution = Attribution::kCallback,
-                size_t path_bytes = 16u << 20);
+  RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes = 16u << 20);
   ~RegionTracker();
 
   // Takes all events out of all rings and applies those until now, in time order across threads; region rows
@@ -36,9 +34,6 @@ class RegionTracker {
   // String ID in `store` of the path of a CallSite's region node.
   uint32_t path_id(Store& store, uint32_t node) { return x_paths.string_id(store, node); }
   std::string path_text(uint32_t node) const { return x_paths.text(node); }
-  // Attribution::kExternal: an API record and the record before it that joins one of our IDs to its call.
-  void joined(uint32_t correlation, uint64_t external_id);
-  void called(uint32_t correlation, uint32_t thread, int64_t time);
 
   // A new store has its own strings.
   void forget_string_ids() { x_paths.forget_string_ids(); }
@@ -59,57 +54,56 @@ class RegionTracker {
     RegionMetadata* metadata = nullptr;
     Frame frame;  // once it was handed on
   };
+  // What work is attributed to.
   struct Place {
-    uint32_t node = 0;
-    uint32_t instance = 0;  // 0: no region
+    uint32_t node = 0;      // of RegionPaths
+    uint32_t instance = 0;  // regions.instance; 0: no region
     uint16_t depth = 0;
   };
   using Stack = std::vector<OpenRegion>;
   struct ThreadState {
     std::unordered_map<uint64_t, Stack> stacks;  // by task; empty ones are erased, except the outermost (0)
-    size_t open = 0;
-    std::vector<Event> pending;  // taken from the ring, not applied yet
-    size_t at = 0;
+    size_t open = 0;                             // regions in all of them
+    std::vector<Event> pending;  // taken from the ring; the first `applied` of them are in the stacks
+    size_t applied = 0;
     uint64_t first = 0;  // ring position of pending[0]
   };
+  // A region that was handed over (hand_over.h), until somebody adopts it.
   struct Token {
     uint32_t number = 0;
     Frame frame;
   };
+  // A thread that called backward and has not come back.
   struct Backward {
     uint32_t slot;
     uint64_t task;
     uint32_t calls;  // one inside another
   };
-  struct Adopted {  // Attribution::kExternal: a thread's newest
-    Frame frame;
-    uint64_t id;
-    int64_t from, until;
-  };
 
-  void apply(Store& store, uint32_t slot, const Event& e, uint64_t position);
+  // The next pending event of a thread.
   void apply_next(Store& store, uint32_t slot);
+  void apply(Store& store, uint32_t slot, const Event& e, uint64_t position);
   void enter(uint32_t slot, const Event& e, uint64_t position);
   void exit(Store& store, const Event& e);
   void adopt(uint32_t slot, const Event& e, uint64_t position);
-  void backward(uint32_t slot, const Event& e);
+  void backward_begins(uint32_t slot, uint64_t task);
+  void backward_ends(uint32_t slot);
+  std::vector<Backward>::iterator caller_in(uint32_t slot);
   void end_thread(Store& store, uint32_t slot, int64_t now);
   void close(OpenRegion& r, int64_t time);
+  // Where work of this thread and task belongs by its own regions.
   Place innermost(uint32_t slot, uint64_t task, int64_t time) const;
   Place place_of(const OpenRegion& r, int64_t time) const;
-  Place inherited(int64_t time) const;
-  bool is_autograd_thread(uint32_t tid);
+  // Where work of torch's autograd threads belongs: by the regions of the one thread that called backward.
+  Place called_backward_from(int64_t time) const;
   Frame frame_of(uint32_t slot, uint64_t task);
   Frame frame_of(uint32_t slot, Stack& stack, uint64_t task);
+  // One of torch's autograd threads.
   static bool is_worker(uint32_t slot) { return thread_slot(slot).is_worker.load(std::memory_order_relaxed); }
   static uint32_t tid_of(uint32_t slot) { return thread_slot(slot).tid.load(std::memory_order_relaxed); }
   void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);
 
   CorrelationMap& x_calls;
-  RegionWindow x_window;                            // Attribution::kExternal, as are the next two
-  std::unordered_map<uint32_t, bool> x_workers;     // by thread ID: one of torch's autograd threads?
-  std::unordered_map<uint32_t, Adopted> x_adopted;  // by thread ID
-  Losses& x_losses;
   RegionPaths x_paths;
   std::vector<ThreadState> x_threads;
   std::vector<Token> x_tokens;  // the newest ones, direct-mapped by number

@@ -23,7 +23,6 @@ struct RegionMetadata {
 enum RegionMode : uint32_t {
   kRegionsOn = 1,       // a session runs and wants regions
   kRegionsWatched = 2,  // somebody wants to know of regions as they happen
-  kRegionIds = 4,       // launches are joined by external correlation
 };
 inline std::atomic<uint32_t> g_region_mode{0};
 inline void set_region_mode(RegionMode bit, bool on) noexcept {
@@ -46,11 +45,6 @@ void forget_region_names();
 // kRegionsWatched: what an entry and an exit do beside their event (live_regions.h).
 void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, int64_t time) noexcept;
 void region_closes(ThreadSlot& slot, uint64_t id, int64_t time) noexcept;
-
-// kRegionIds (external_correlation.h): an entry pushes its ID, right after its event, and an exit pops it,
-// even after the session.
-void push_region_id(ThreadSlot& slot) noexcept;
-void pop_region_id(ThreadSlot& slot) noexcept;
 
 // The ring is full: room kept for exits that came on other threads is free again. False: there was none, and
 // the event is lost, which is counted.
@@ -86,10 +80,8 @@ inline uint64_t enter_region(uint32_t mode, uint32_t name, RegionMetadata* metad
     delete metadata;
     return 0;
   }
-  if (mode & (kRegionsWatched | kRegionIds)) [[unlikely]] {
-    if (mode & kRegionIds) push_region_id(*slot);
-    if (mode & kRegionsWatched) region_opened(*slot, name, id, task, time);
-  }
+  if (mode & kRegionsWatched) [[unlikely]]
+    region_opened(*slot, name, id, task, time);
   return id;
 }
 
@@ -105,8 +97,6 @@ inline void exit_region(uint64_t id, uint64_t task) noexcept {
   const bool here = slot_of_region(id) == slot->index;
   if (g_region_mode.load(std::memory_order_relaxed) & kRegionsWatched) [[unlikely]]
     region_closes(*slot, id, time);
-  if (slot->external_depth > 0 && here) [[unlikely]]
-    pop_region_id(*slot);
   if (!slot->ring.push({.time = time, .task = task, .region = id, .id = 0, .kind = EventKind::kExit},
                        here ? 0 : slot->open_regions)) [[unlikely]]
     count(g_region_overflow);

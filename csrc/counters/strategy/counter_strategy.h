@@ -79,24 +79,35 @@ class CounterStrategy {
  public:
   virtual ~CounterStrategy() = default;
 
-  // Control calls: one thread at a time. `begin` throws Error; the others count what they cannot do.
-  // `captures`: until when streams that are being captured in other threads are waited for.
+  // Called by the session, one call at a time; launches and regions go on meanwhile on other threads.
+  // `begin` comes first and throws Error; the others count what they cannot do. After `finish` said true
+  // none of them is called any more. `captures`: until when streams that are being captured in
+  // other threads are waited for.
+
+  // Takes what it needs of CUPTI; counts from then on.
   virtual void begin() {}
+  // Collection as a whole goes off and on.
   virtual void pause(Deadline /*captures*/) noexcept {}
   virtual void resume() noexcept {}
-  virtual void step() noexcept {}  // a training step ended
-  // Everything measured is in `rows`, and nothing is left switched on. False: a launch hangs inside CUPTI, so
-  // something is; may be called again.
-  virtual bool finish(Deadline /*captures*/) noexcept { return true; }
-  virtual void everyone_left() noexcept {}  // no thread is in a launch of ours, though one did not say so
-  // The work is run again for the next pass. False: all passes are done.
-  virtual bool next_pass() { return false; }
-  virtual void abandon_passes() noexcept {}  // the repeated work failed: what was measured of it is forgotten
-  // What was measured so far is in `rows`; goes on.
+  // A training step ended.
+  virtual void step() noexcept {}
+  // What was measured so far is in `rows`; counting goes on.
   virtual void complete(Deadline /*captures*/) noexcept {}
-  virtual void kept() noexcept {}       // those rows were taken,
-  virtual void discarded() noexcept {}  // or thrown away: the steps since the last ones taken come again
+  // After complete(): those rows were taken by the caller,
+  virtual void kept() noexcept {}
+  // or thrown away, so that the steps since the last ones taken come again.
+  virtual void discarded() noexcept {}
+  // Repeated work (strategy range): begins the next pass. False: all passes are done.
+  virtual bool next_pass() { return false; }
+  // The repeated work failed: what was measured of it is forgotten.
+  virtual void abandon_passes() noexcept {}
+  // The end: everything measured is in `rows`, and nothing is left switched on. False: a launch hangs inside
+  // CUPTI, so that something is; may be called again.
+  virtual bool finish(Deadline /*captures*/) noexcept { return true; }
+  // Before another finish(): the thread whose launch hung has ended, so that nobody is inside any more.
+  virtual void everyone_left() noexcept {}
 
+  // Who of it is told of launches and regions; null: nobody.
   virtual LaunchObserver* launch_observer() noexcept { return nullptr; }
   virtual RegionObserver* region_observer() noexcept { return nullptr; }
 
