@@ -45,7 +45,7 @@ def _session(config: pytest.Config) -> BenchSession:
 
 
 @pytest.fixture
-def cuptiprof_bench(request: pytest.FixtureRequest) -> Any:
+def cuptiprof_bench(request: pytest.FixtureRequest) -> BenchFixture:
     """``m = cuptiprof_bench(function, *args, **options)`` measures ``function(*args)``.
 
     `options` are those of ``cuptiprof.bench``. The test's own parameters become those of the measurement; several measurements in

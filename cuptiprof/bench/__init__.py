@@ -12,6 +12,7 @@ from typing import Any
 
 from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
+from cuptiprof.bench.options import Options, SweepOptions
 from cuptiprof.bench.results.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
 from cuptiprof.bench.sampling import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
 from cuptiprof.bench.stats.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
@@ -35,11 +36,13 @@ __all__ = [
     "KernelTime",
     "Manual",
     "Measurement",
+    "Options",
     "RelativeHalfWidth",
     "Roofline",
     "Rule",
     "Stop",
     "Strategy",
+    "SweepOptions",
     "TimeLimit",
     "Verdict",
     "Wall",

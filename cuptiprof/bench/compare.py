@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cuptiprof.bench.counted_calls import Demand
-from cuptiprof.bench.measure import Function, Options, make_call, measure
+from cuptiprof.bench.measure import Function, Method, make_call, measure
 from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.options import Options, check_names
 from cuptiprof.bench.results.measurement import Float64, Measurement, Scalar
 from cuptiprof.bench.results.points import labels
-from cuptiprof.bench.sampling import Strategy
-from cuptiprof.bench.stats.stopping import Rule
 from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
 from cuptiprof.text.units import format_time
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -70,45 +72,38 @@ def compare(
     functions: Mapping[str, Function],
     *,
     params: Mapping[str, Scalar] | None = None,
-    strategy: str | Strategy = "kernel",
-    metrics: str | Iterable[str] = (),
-    flops: float | str | None = None,
-    bytes: float | str | None = None,
-    dtype: str = "",
-    l2: str = "warm",
     setup: Function | None = None,
-    stop: Rule | None = None,
-    max_seconds: float = 3.0,
-    warmup_seconds: float = 1.0,
     threshold: float = THRESHOLD,
     alpha: float = ALPHA,
     device: str | Device | None = None,
+    **options: Unpack[Options],
 ) -> Comparison:
     """Measure functions in turn and say which is faster.
 
     Args:
         functions: name -> function; the first is the base.
-        max_seconds: of measuring, for each function.
         threshold: relative difference that does not matter: SAME is said of less.
         alpha: how often a claim of a difference may be wrong.
-        params, strategy, metrics, flops, bytes, dtype, l2, setup, stop, warmup_seconds, device: as of ``cuptiprof.bench``.
+        params, setup, device: as of ``cuptiprof.bench``.
+        options: as of ``cuptiprof.bench``, see :class:`cuptiprof.bench.Options`; ``max_seconds`` is for each function.
 
     Raises:
         BenchError: fewer than two functions, or as ``cuptiprof.bench``.
+        TypeError: a keyword that is no option.
     """
+    check_names("compare", options)
     if not isinstance(functions, Mapping) or len(functions) < 2:
         raise BenchError("compare() takes two functions or more", hint='compare({"old": f, "new": g})')
     try:
         check_limits(threshold, alpha)
     except ValueError as e:
         raise BenchError(str(e)) from None
-    demand = Demand.make(metrics, flops, bytes, dtype)
-    options = Options.make(strategy, l2, stop, max_seconds * len(functions), warmup_seconds, demand)
+    method = Method.of(options, functions=len(functions))
     calls = [make_call(name, f, setup, i) for i, (name, f) in enumerate(functions.items())]
     shown = labels(params or {})
     with open_gpu(device) as gpu:
-        demand.check(gpu)
-        measured = measure(gpu, calls, options, shown)
+        method.demand.check(gpu)
+        measured = measure(gpu, calls, method, shown)
     base, *others = measured
     return Comparison(tuple(measured), {m.name: judge_in_turn(base, m, threshold, alpha) for m in others})
 

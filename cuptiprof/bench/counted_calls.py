@@ -12,7 +12,7 @@ from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.peaks import check_dtype
 from cuptiprof.bench.results.measurement import CounterValue
 from cuptiprof.bench.sampling import MeasuredCall
-from cuptiprof.bench.sampling.kernel import BETWEEN
+from cuptiprof.bench.sampling.kernel import BETWEEN_SAMPLES
 from cuptiprof.bench.sampling.strategy import before_sample
 from cuptiprof.errors import BenchError, CuptiError, SessionError
 from cuptiprof.metrics import select
@@ -97,7 +97,7 @@ def read_counters(gpu: Gpu, call: MeasuredCall, demand: Demand, cold: bool) -> R
     )
 
     def once() -> None:
-        with region(BETWEEN):
+        with region(BETWEEN_SAMPLES):
             before_sample(gpu, call, cold)
         with region(call.label):
             call.function()

@@ -14,7 +14,7 @@ from typing import Any
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.version import __version__
 
-SECONDS = 2  # for git to answer
+GIT_TIMEOUT_S = 2  # for git to answer
 
 
 def environment(gpu: Gpu) -> dict[str, Any]:
@@ -54,7 +54,9 @@ def _cpu() -> str:
 def _commit(folder: str) -> dict[str, Any]:
     def git(*arguments: str) -> str:
         try:
-            done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+            done = subprocess.run(
+                ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=GIT_TIMEOUT_S
+            )
         except (OSError, subprocess.TimeoutExpired):
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""

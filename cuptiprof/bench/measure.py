@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cuptiprof.bench.attained import make_roofline
 from cuptiprof.bench.counted_calls import Demand, read_counters
 from cuptiprof.bench.environment import environment
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.options import Options, check_names
 from cuptiprof.bench.results.measurement import Interval, Measurement, Scalar
 from cuptiprof.bench.results.points import labels
 from cuptiprof.bench.sampling import MeasuredCall, Strategy, make_strategy
 from cuptiprof.bench.sampling.clock_log import ClockLog
-from cuptiprof.bench.sampling.kernel import PREFIX
+from cuptiprof.bench.sampling.kernel import OWN_REGION_PREFIX
 from cuptiprof.bench.sampling.series import (
     Series,
     Spoilt,
@@ -34,25 +36,28 @@ from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
 
-FIRST_BLOCK = 10
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+FIRST_BLOCK_SAMPLES = 10
 """Shows how long a sample takes; fewer of functions that would take longer than there is time."""
-LEAST_SECONDS = 0.2
+MIN_SECONDS = 0.2
 """Measuring takes at least so long on a real clock, however narrow the interval, unless a limit ends it: a burst of milliseconds sees
 one state of the machine, and the next burst another."""
-BLOCK_SECONDS = 0.5
+MAX_BLOCK_SECONDS = 0.5
 """No block is longer: a lost record costs all of its block."""
-BLOCK_SAMPLES = 2000
-BLOCK_RECORDS = 500_000
+MAX_BLOCK_SAMPLES = 2000
+MAX_BLOCK_RECORDS = 500_000
 """A block of calls with many kernels is smaller, so that the records of all fit into the budget of a session."""
-LOSSES = 3
+MAX_EMPTY_BLOCKS = 3
 """So many blocks in a row without a usable sample end the measurement."""
 
 Function = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Options:
-    """How to measure; the arguments of :func:`bench`, checked."""
+class Method:
+    """How to measure: options, checked."""
 
     strategy: Strategy
     cold: bool
@@ -62,32 +67,32 @@ class Options:
     demand: Demand
 
     @staticmethod
-    def make(
-        strategy: str | Strategy,
-        l2: str,
-        stop: Rule | None,
-        max_seconds: float,
-        warmup_seconds: float,
-        demand: Demand,
-    ) -> Options:
-        """Raises BenchError for what does not fit together."""
-        chosen = make_strategy(strategy)
+    def of(options: Options, *, functions: int = 1) -> Method:
+        """For so many functions in turn. Raises BenchError for what does not fit together."""
+        strategy = make_strategy(options.get("strategy", "kernel"))
+        l2 = options.get("l2", "warm")
         if l2 not in ("warm", "cold"):
             raise BenchError(f"unknown l2={l2!r}", hint='"warm" or "cold"')
-        if l2 == "cold" and not chosen.can_be_cold:
+        if l2 == "cold" and not strategy.can_be_cold:
             raise BenchError(
-                f'l2="cold" says nothing of strategy {chosen.name!r}',
+                f'l2="cold" says nothing of strategy {strategy.name!r}',
                 hint="host time does not depend on the GPU's caches",
             )
-        for name, value in (("max_seconds", max_seconds), ("warmup_seconds", warmup_seconds)):
+        seconds = {"max_seconds": options.get("max_seconds", 3.0), "warmup_seconds": options.get("warmup_seconds", 1.0)}
+        for name, value in seconds.items():
             if not (isinstance(value, (int, float)) and 0 < value < math.inf):
                 raise BenchError(f"{name}={value!r} is not a positive number of seconds")
+        stop = options.get("stop")
         if stop is not None and not isinstance(stop, Rule):
             raise BenchError(
                 f"stop={stop!r} is no rule", hint="of cuptiprof.bench: Count(500), RelativeHalfWidth(0.01)"
             )
-        rule = (stop or default_rule(seconds=max_seconds)) | TimeLimit(max_seconds)
-        return Options(chosen, l2 == "cold", rule, max_seconds, warmup_seconds, demand)
+        limit = seconds["max_seconds"] * functions
+        rule = (stop or default_rule(seconds=limit)) | TimeLimit(limit)
+        demand = Demand.make(
+            options.get("metrics", ()), options.get("flops"), options.get("bytes"), options.get("dtype", "")
+        )
+        return Method(strategy, l2 == "cold", rule, limit, seconds["warmup_seconds"], demand)
 
 
 def bench(
@@ -95,17 +100,9 @@ def bench(
     *,
     name: str = "",
     params: Mapping[str, Scalar] | None = None,
-    strategy: str | Strategy = "kernel",
-    metrics: str | Iterable[str] = (),
-    flops: float | str | None = None,
-    bytes: float | str | None = None,
-    dtype: str = "",
-    l2: str = "warm",
     setup: Function | None = None,
-    stop: Rule | None = None,
-    max_seconds: float = 3.0,
-    warmup_seconds: float = 1.0,
     device: str | Device | None = None,
+    **options: Unpack[Options],
 ) -> Measurement:
     """Measure a function that gives the GPU work, until its median is known well enough.
 
@@ -113,31 +110,24 @@ def bench(
         function: called without arguments, again and again; its result is dropped.
         name: in reports; default: the function's own.
         params: in reports: at which point of a sweep this is.
-        strategy: "kernel" (the GPU's own times, from activity records), "event" (CUDA events around the call), "graph" (replays of
-            the call captured into a CUDA graph), "cpu" (host time to launch), "wall" (until the GPU has finished); or an object of
-            ``cuptiprof.bench`` (``Kernel(span=True)``).
-        metrics: counters to read after timing, over one call (nvprof's names, perfworks names, presets).
-        flops, bytes: operations and DRAM bytes of one call by your count, or "measured": by the GPU's counters.
-        dtype: element type of the function's operations ("bfloat16", "float32", ...): which compute roof it lies under.
-        l2: "warm": calls follow each other; "cold": before each sample as much is written as drives its data out of the L2.
         setup: called before each sample outside of the time, for functions that change their input.
-        stop: when to stop; default: :func:`cuptiprof.bench.default_rule`.
-        max_seconds: stop then at the latest, with what there is.
-        warmup_seconds: warm up for so long at most after the first call.
         device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU.
+        options: how to measure: ``strategy``, ``metrics``, ``flops``, ``bytes``, ``dtype``, ``l2``, ``stop``, ``max_seconds``,
+            ``warmup_seconds``, see :class:`cuptiprof.bench.Options`.
 
     Raises:
         BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, or the arguments clash.
+        TypeError: a keyword that is no option.
         DeviceError, CuptiError, SessionError, MetricError: as ``cuptiprof.profile`` on start.
         Exception: whatever the function raises, as it is.
     """
-    demand = Demand.make(metrics, flops, bytes, dtype)
-    options = Options.make(strategy, l2, stop, max_seconds, warmup_seconds, demand)
+    check_names("bench", options)
+    method = Method.of(options)
     call = make_call(name, function, setup, 0)
     shown = labels(params or {})
     with open_gpu(device) as gpu:
-        demand.check(gpu)
-        return measure(gpu, [call], options, shown)[0]
+        method.demand.check(gpu)
+        return measure(gpu, [call], method, shown)[0]
 
 
 def make_call(name: str, function: Function, setup: Function | None, index: int) -> MeasuredCall:
@@ -149,7 +139,7 @@ def make_call(name: str, function: Function, setup: Function | None, index: int)
     if setup is not None and not callable(setup):
         raise BenchError(f"setup= is a function, not {type(setup).__name__}")
     shown = name or getattr(function, "__name__", "") or type(function).__name__
-    return MeasuredCall(shown, function, setup, label=f"{PREFIX}{index}")
+    return MeasuredCall(shown, function, setup, label=f"{OWN_REGION_PREFIX}{index}")
 
 
 @dataclass
@@ -163,17 +153,15 @@ class _State:
     cost: dict[str, float] = field(default_factory=dict)
 
 
-def measure(
-    gpu: Gpu, calls: Sequence[MeasuredCall], options: Options, params: Mapping[str, Scalar]
-) -> list[Measurement]:
+def measure(gpu: Gpu, calls: Sequence[MeasuredCall], method: Method, params: Mapping[str, Scalar]) -> list[Measurement]:
     """Warm up each call, then take samples of all in turn until the rule is content with each.
 
     Raises:
         BenchError: see :func:`bench`.
     """
-    states = [_prepare(gpu, call, options) for call in calls]
+    states = [_prepare(gpu, call, method) for call in calls]
     began = time.monotonic()
-    clocks = _sample(gpu, states, options)
+    clocks = _sample(gpu, states, method)
     measuring = time.monotonic() - began
     spoilt = clocks.judge()
     others = gpu.clocks.others()
@@ -182,7 +170,7 @@ def measure(
         state.cost["measuring"] = measuring / len(states)
         samples = state.series.accepted(spoilt)
         began = time.monotonic()
-        counters = read_counters(gpu, state.series.call, options.demand, options.cold)
+        counters = read_counters(gpu, state.series.call, method.demand, method.cold)
         state.cost["counters"] = time.monotonic() - began
         notes = [*state.notes, *clocks.notes(), *gap_note(samples), *counters.notes]
         if state.series.differs():
@@ -196,8 +184,8 @@ def measure(
             Measurement(
                 name=state.series.call.name,
                 params=params,
-                strategy=options.strategy.name,
-                l2="cold" if options.cold else "warm",
+                strategy=method.strategy.name,
+                l2="cold" if method.cold else "warm",
                 samples=values,
                 times=times_of(samples),
                 span=spans_of(samples),
@@ -211,8 +199,8 @@ def measure(
                 kernels=kernel_times(samples),
                 reported=reported_by(samples),
                 counters=counters.values,
-                roofline=make_roofline(gpu, options.demand, counters, interval.median)
-                if options.strategy.times_work or gpu.device is None
+                roofline=make_roofline(gpu, method.demand, counters, interval.median)
+                if method.strategy.times_work or gpu.device is None
                 else None,
                 notes=tuple(notes),
                 cost=state.cost,
@@ -222,28 +210,28 @@ def measure(
     return out
 
 
-def _prepare(gpu: Gpu, call: MeasuredCall, options: Options) -> _State:
+def _prepare(gpu: Gpu, call: MeasuredCall, method: Method) -> _State:
     began = time.monotonic()
-    warmup = warm_up(gpu, call, options.warmup_seconds)
-    notes = [*warmup.notes, *look_at(gpu, call, options.strategy)]
-    options.strategy.prepare(gpu, call, warmup.call_ns, options.cold)
+    warmup = warm_up(gpu, call, method.warmup_seconds)
+    notes = [*warmup.notes, *look_at(gpu, call, method.strategy)]
+    method.strategy.prepare(gpu, call, warmup.call_ns, method.cold)
     return _State(Series(call), warmup, notes, cost={"warmup": time.monotonic() - began})
 
 
-def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
+def _sample(gpu: Gpu, states: list[_State], method: Method) -> ClockLog:
     """Blocks of samples until the rule is content with every call, or time is up."""
     log = ClockLog(gpu.clocks, gpu.now, gpu.synchronize)
     log.read()
     calls = [s.series.call for s in states]
     simulated = gpu.device is not None and gpu.device.simulated
-    least = 0.0 if simulated else min(LEAST_SECONDS * len(calls), options.max_seconds)
+    least = 0.0 if simulated else min(MIN_SECONDS * len(calls), method.max_seconds)
     began = time.monotonic()
     one_round = sum(s.warmup.call_s for s in states)
-    most = min(BLOCK_SAMPLES, BLOCK_RECORDS // max(sum(c.records for c in calls), 1))
-    block_size, empty = _even(int(min(FIRST_BLOCK, most, options.max_seconds / max(one_round, 1e-9)))), 0
+    most = min(MAX_BLOCK_SAMPLES, MAX_BLOCK_RECORDS // max(sum(c.records for c in calls), 1))
+    block_size, empty = _even(int(min(FIRST_BLOCK_SAMPLES, most, method.max_seconds / max(one_round, 1e-9)))), 0
     while True:
         block_began = time.monotonic()
-        blocks = options.strategy.rounds(gpu, calls, block_size, options.cold, log.tick)
+        blocks = method.strategy.rounds(gpu, calls, block_size, method.cold, log.tick)
         log.read()
         for state, block in zip(states, blocks, strict=True):
             state.series.taken += block
@@ -251,20 +239,20 @@ def _sample(gpu: Gpu, states: list[_State], options: Options) -> ClockLog:
         elapsed = time.monotonic() - began
         usable = [values_of(s.series.accepted(spoilt)) for s in states]
         empty = 0 if all(map(len, usable)) else empty + 1
-        if empty >= LOSSES:
+        if empty >= MAX_EMPTY_BLOCKS:
             raise _nothing_usable(states, spoilt)
         if empty:
             continue  # as many again: waiting for records that do not come says nothing of how long a sample takes
         for state, values in zip(states, usable, strict=True):
             # A call that is known well enough goes on as the others need it: they are measured in turn.
-            state.stop = options.rule(values, elapsed)
+            state.stop = method.rule(values, elapsed)
         stops = [s.stop for s in states if s.stop]
         if len(stops) == len(states) and (elapsed >= least or not all(stop.converged for stop in stops)):
             return log
         took = max(time.monotonic() - block_began, 1e-6)
-        fits = int(block_size * min(BLOCK_SECONDS, max(options.max_seconds - elapsed, 0.0)) / took)
+        fits = int(block_size * min(MAX_BLOCK_SECONDS, max(method.max_seconds - elapsed, 0.0)) / took)
         have = min(map(len, usable))  # the rule does not count what is discarded
-        block_size = _even(int(min(options.rule.next_look(have) - have, fits, most)))
+        block_size = _even(int(min(method.rule.next_look(have) - have, fits, most)))
 
 
 def _even(n: int) -> int:

@@ -102,8 +102,8 @@ def assemble(
         return result, warned
     if kernel_filter.is_stateful:
         mask = _counted_mask(result, kernel_filter, counters)
-        result = result.with_kernels(mask)
-        result.losses._values["filter_rejected"] += int((~mask).sum())
+        losses["filter_rejected"] += int((~mask).sum())
+        result = Result({**result.tables, "kernels": result.kernels.where(mask)}, result.metadata, losses)
     return result, [*warned, *_empty_selection(result, kernel_filter, store)]
 
 

@@ -232,7 +232,7 @@ import cuptiprof
 import cuptiprof.bench.sweep.deadline
 from cuptiprof.sim.sim_device import SimDevice
 
-cuptiprof.bench.sweep.deadline.GRACE = 0.5
+cuptiprof.bench.sweep.deadline.GRACE_SECONDS = 0.5
 
 @cuptiprof.benchmark(params={"n": [1, 2, 3]})
 def f(n):

@@ -280,7 +280,7 @@ def test_a_point_past_its_limit_is_a_row() -> None:
 
 
 def test_what_does_not_come_back_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cuptiprof.bench.sweep.deadline.GRACE", 0.1)
+    monkeypatch.setattr("cuptiprof.bench.sweep.deadline.GRACE_SECONDS", 0.1)
     given_up: list[float] = []
     began = time.monotonic()
     with deadline(0.1, lambda: given_up.append(time.monotonic() - began)):

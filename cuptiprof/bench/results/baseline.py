@@ -11,10 +11,22 @@ from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.stats.verdict import THRESHOLD, Kind, Verdict, judge
 
-DECISIVE = ("chip", "simulated")
+MUST_BE_EQUAL = ("chip", "simulated")
 """Times of two of these are not comparable."""
-LOUD = ("driver_version", "cupti_version", "torch_version", "triton_version", "cuptiprof_version", "host", "cpu")
-QUIET = ("python_version", "commit", "changed")  # what is expected to change: mostly one compares two commits
+SAID_IF_OTHER = (
+    "driver_version",
+    "cupti_version",
+    "torch_version",
+    "triton_version",
+    "cuptiprof_version",
+    "host",
+    "cpu",
+)
+EXPECTED_TO_CHANGE = (
+    "python_version",
+    "commit",
+    "changed",
+)  # what is expected to change: mostly one compares two commits
 
 
 @dataclass(frozen=True)
@@ -126,7 +138,7 @@ def _not_comparable(a: Measurement, b: Measurement, across_chips: bool) -> str:
     for what, before, now in (("strategy", a.strategy, b.strategy), ("L2", a.l2, b.l2)):
         if before != now:
             return f"measured differently: {what} {_shown(before)} in the baseline, {_shown(now)} now"
-    for name in DECISIVE:
+    for name in MUST_BE_EQUAL:
         if a.environment.get(name) != b.environment.get(name) and not across_chips:
             return f"another chip: {_chip(a.environment)} in the baseline, {_chip(b.environment)} now"
     return ""
@@ -135,8 +147,10 @@ def _not_comparable(a: Measurement, b: Measurement, across_chips: bool) -> str:
 def differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
     """What differs between two environments, the loud ones first."""
     return tuple(
-        Difference(name, _shown(base.get(name, "unknown")), _shown(new.get(name, "unknown")), name not in QUIET)
-        for name in (*DECISIVE, *LOUD, *QUIET)
+        Difference(
+            name, _shown(base.get(name, "unknown")), _shown(new.get(name, "unknown")), name not in EXPECTED_TO_CHANGE
+        )
+        for name in (*MUST_BE_EQUAL, *SAID_IF_OTHER, *EXPECTED_TO_CHANGE)
         if base.get(name) != new.get(name)
     )
 

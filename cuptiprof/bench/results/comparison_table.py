@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cuptiprof.bench.results.baseline import BaselineComparison, ComparedPoint
-from cuptiprof.bench.results.point_table import MOST_LINES, PointTable, run_header, table_report
+from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_header, table_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.report.model import Report, left_out
 
@@ -43,8 +43,8 @@ def comparison_report(comparison: BaselineComparison, environment: Mapping[str, 
 
 
 def _only(where: str, rows: Sequence[Row]) -> list[str]:
-    lines = [f"{where}: {row.title}" for row in rows[:MOST_LINES]]
-    return [*lines, *left_out(len(rows), MOST_LINES, f"points {where}")]
+    lines = [f"{where}: {row.title}" for row in rows[:MAX_LINES]]
+    return [*lines, *left_out(len(rows), MAX_LINES, f"points {where}")]
 
 
 def _median(row: Row) -> float | None:

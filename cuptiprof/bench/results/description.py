@@ -11,7 +11,7 @@ from cuptiprof.text.metric_units import format_metric
 from cuptiprof.text.names import printable
 from cuptiprof.text.units import format_flop_rate, format_time
 
-KERNELS = 8
+MAX_KERNELS_SHOWN = 8
 NAME_WIDTH = 64
 
 TITLES = {
@@ -45,11 +45,11 @@ def _lines(m: Measurement) -> Iterator[str]:
         yield f"  {'span':15}{_time(float(sorted(m.span)[len(m.span) // 2]))}"
     total = sum(k.ns for k in m.kernels)
     if len(m.kernels) > 1 or any(k.calls != 1 for k in m.kernels):
-        for k in m.kernels[:KERNELS]:
+        for k in m.kernels[:MAX_KERNELS_SHOWN]:
             yield f"    {_percent(k.ns, total)}  {_time(k.ns):>10}  {k.calls:g} x {_cut(k.name)}"
-        if len(m.kernels) > KERNELS:
-            rest = sum(k.ns for k in m.kernels[KERNELS:])
-            yield f"    {_percent(rest, total)}  {_time(rest):>10}  {len(m.kernels) - KERNELS} others"
+        if len(m.kernels) > MAX_KERNELS_SHOWN:
+            rest = sum(k.ns for k in m.kernels[MAX_KERNELS_SHOWN:])
+            yield f"    {_percent(rest, total)}  {_time(rest):>10}  {len(m.kernels) - MAX_KERNELS_SHOWN} others"
     elif m.kernels:
         yield f"    {_cut(m.kernels[0].name)}"
     for c in m.counters:

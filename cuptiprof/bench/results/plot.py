@@ -19,12 +19,12 @@ from cuptiprof.text.nearest import nearest
 from cuptiprof.text.units import UNITS, ns_per
 
 FORMATS = (".svg", ".png")
-MOST_LINES = 40
-MOST_INSIDE = 6  # lines whose legend finds a place between them
-EVEN_STEPS = 0.01  # how far the ratios of neighbours may differ for an axis to be geometric
+MAX_LINES = 40
+MAX_LEGEND_INSIDE = 6  # lines whose legend finds a place between them
+MAX_RATIO_DIFFERENCE = 0.01  # how far the ratios of neighbours may differ for an axis to be geometric
 # Names are text: no mathematics between dollar signs; in SVG they stay text.
 SETTINGS = {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "cuptiprof"}
-WIDE = 20.0  # times that span more than this are shown on a logarithmic axis
+LOGARITHMIC_SPAN = 20.0  # times that span more than this are shown on a logarithmic axis
 
 
 def plot_results(results: Results, path: str | os.PathLike[str], x: str) -> None:
@@ -69,7 +69,7 @@ def lines_over(rows: Sequence[Row], x: str) -> dict[str, list[tuple[Scalar, Inte
         lines.setdefault(" ".join([row.benchmark, *others]), []).append((row.params[x], m.interval))
     if not lines:
         raise BenchError(f"no point with a parameter {x!r} has been measured")
-    if len(lines) > MOST_LINES:
+    if len(lines) > MAX_LINES:
         raise BenchError(
             f"{len(lines)} lines are too many for one plot", hint="--filter chooses among the other parameters"
         )
@@ -95,7 +95,7 @@ def is_geometric(values: Sequence[float]) -> bool:
     if len(v) < 3 or v[0] <= 0:
         return False
     steps = [b / a for a, b in itertools.pairwise(v)]
-    return max(steps) <= min(steps) * (1 + EVEN_STEPS)
+    return max(steps) <= min(steps) * (1 + MAX_RATIO_DIFFERENCE)
 
 
 def _draw(lines: dict[str, list[tuple[Scalar, Interval]]], x: str, results: Results) -> Any:
@@ -126,7 +126,7 @@ def _draw(lines: dict[str, list[tuple[Scalar, Interval]]], x: str, results: Resu
             axes.minorticks_off()
     else:
         axes.set_xticks(list(places.values()), [_shown(text) for text in places])
-    if min(medians) > 0 and max(medians) > WIDE * min(medians):
+    if min(medians) > 0 and max(medians) > LOGARITHMIC_SPAN * min(medians):
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
@@ -135,7 +135,7 @@ def _draw(lines: dict[str, list[tuple[Scalar, Interval]]], x: str, results: Resu
     axes.grid(alpha=0.3)
     chip = str(results.environment.get("chip", ""))
     axes.set_title(_shown(f"{chip} (SIMULATED)" if results.environment.get("simulated") else chip), fontsize="medium")
-    if len(lines) <= MOST_INSIDE:
+    if len(lines) <= MAX_LEGEND_INSIDE:
         axes.legend(fontsize="small")
     else:
         figure.legend(fontsize="x-small", loc="outside right upper")

@@ -9,7 +9,7 @@ from typing import Any
 from cuptiprof.bench.results.row import Row
 from cuptiprof.report.model import Column, Kind, Report, View
 
-MOST_LINES = 20  # of a list below a table
+MAX_LINES = 20  # of a list below a table
 
 
 class PointTable:

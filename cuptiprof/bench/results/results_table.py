@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from cuptiprof.bench.results.measurement import Measurement
-from cuptiprof.bench.results.point_table import MOST_LINES, PointTable, run_header, table_report
+from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_header, table_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.report.model import Report, left_out
 
@@ -62,5 +62,5 @@ def _counters(measurements: Iterable[Measurement]) -> dict[str, str]:
 
 def _note_lines(measured: Sequence[Measurement | None]) -> list[str]:
     counted = Counter(note for m in measured if m is not None for note in dict.fromkeys(m.notes))
-    lines = [f"{note} ({n} points)" if n > 1 else note for note, n in counted.most_common(MOST_LINES)]
-    return [*lines, *left_out(len(counted), MOST_LINES, "notes")]
+    lines = [f"{note} ({n} points)" if n > 1 else note for note, n in counted.most_common(MAX_LINES)]
+    return [*lines, *left_out(len(counted), MAX_LINES, "notes")]

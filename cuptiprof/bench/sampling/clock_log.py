@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from cuptiprof.data.clock_state import POWER_CAP, ClockReader, ClockState
 
-CHANGE = 0.03
+MAX_CLOCK_CHANGE = 0.03
 """Relative change of the SM clock that spoils samples: several steps of 15 MHz, which the GPU takes all the time."""
 
-STRETCH_NS = 20_000_000
+MAX_READING_GAP_NS = 20_000_000
 """The clocks are read at least so often. A reading takes NVML some 50 us, and the GPU has to be waited for."""
 
 
@@ -29,15 +29,15 @@ class ClockLog:
         self._states.append(self._reader.read())
 
     def tick(self) -> None:
-        """Read them if the last reading is :data:`STRETCH_NS` ago."""
-        if self._now() - self._times[-1] >= STRETCH_NS:
+        """Read them if the last reading is :data:`MAX_READING_GAP_NS` ago."""
+        if self._now() - self._times[-1] >= MAX_READING_GAP_NS:
             self.read()
 
     def judge(self) -> Callable[[int], str]:
         """When a sample began (ns of the host's clock) -> why it is not to be used, or "".
 
         A sample is spoilt by a slowdown in the reading before or after it, and by an SM clock there that is more than
-        :data:`CHANGE` away from the median of all readings. If half of the readings are, no clock is the right one: then
+        :data:`MAX_CLOCK_CHANGE` away from the median of all readings. If half of the readings are, no clock is the right one: then
         clocks spoil nothing (and a note says so).
         """
         usual, moved, wanders = self._moves()
@@ -59,7 +59,7 @@ class ClockLog:
         """The usual SM clock in MHz, whether each reading is off it, and whether that is so of half of them."""
         clocks = sorted(s.sm_mhz for s in self._states if s is not None and s.sm_mhz > 0)
         usual = clocks[len(clocks) // 2] if clocks else 0.0
-        moved = [s is not None and abs(s.sm_mhz - usual) > CHANGE * usual for s in self._states]
+        moved = [s is not None and abs(s.sm_mhz - usual) > MAX_CLOCK_CHANGE * usual for s in self._states]
         return usual, moved, sum(moved) * 2 >= len(moved)
 
     def notes(self) -> list[str]:
@@ -73,7 +73,7 @@ class ClockLog:
         if capped * 10 >= len(states):
             out.append(f"power cap in {100 * capped / len(states):.0f} % of the readings")
         sm = [s.sm_mhz for s in states]
-        if max(sm) - min(sm) > 2 * CHANGE * max(sm) or self._moves()[2]:
+        if max(sm) - min(sm) > 2 * MAX_CLOCK_CHANGE * max(sm) or self._moves()[2]:
             out.append(f"the SM clock went between {min(sm):.0f} and {max(sm):.0f} MHz")
         return out
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders, repeated
 
-SHORTEST_NS = 50_000
+MIN_BATCH_NS = 50_000
 """Events are stamped to about half a microsecond: shorter calls are repeated between two events until this is filled."""
-MOST_CALLS = 200
+MAX_BATCH_CALLS = 200
 
 
 class Event(Strategy):
@@ -48,7 +48,7 @@ def batch_of(call: MeasuredCall, estimate_ns: float, cold: bool) -> int:
     """How many calls a sample has: one where each call needs a state of its own."""
     if cold or call.setup is not None:
         return 1
-    return max(1, min(MOST_CALLS, round(SHORTEST_NS / max(estimate_ns, 1.0))))
+    return max(1, min(MAX_BATCH_CALLS, round(MIN_BATCH_NS / max(estimate_ns, 1.0))))
 
 
 def between_events(

@@ -10,11 +10,11 @@ from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders, repeated
 from cuptiprof.errors import BenchError
 
-SHORTEST_NS = 100_000
+MIN_BATCH_NS = 100_000
 """Shorter calls are repeated between two readings of the clock until this is filled: the readings take some 50 ns, and the first calls
 after the harness's own work, with its data in the caches, lose about 500 ns."""
-MOST_CALLS = 5000
-MOST_LAUNCHING_CALLS = 50
+MAX_BATCH_CALLS = 5000
+MAX_LAUNCHING_CALLS = 50
 """of a call that gives the GPU work: with about a thousand launches in flight the next one waits"""
 
 
@@ -29,11 +29,11 @@ class Cpu(Strategy):
     def prepare(self, gpu: Gpu, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
         if call.setup is not None:
             return
-        most = MOST_LAUNCHING_CALLS if call.launches else MOST_CALLS
+        most = MAX_LAUNCHING_CALLS if call.launches else MAX_BATCH_CALLS
         alone = min(
             s.value for s in on_host(gpu, [call], 3, False, lambda: None, waits=False)[0]
         )  # the estimate has the wait in it
-        call.batch = max(1, min(most, round(SHORTEST_NS / max(alone, 1.0))))
+        call.batch = max(1, min(most, round(MIN_BATCH_NS / max(alone, 1.0))))
 
     def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
         return on_host(gpu, calls, count, cold, tick, waits=False)

@@ -21,9 +21,9 @@ from cuptiprof.data.result import Result
 from cuptiprof.errors import BenchError
 from cuptiprof.session.profile import profile
 
-PREFIX = "cuptiprof.bench:"
+OWN_REGION_PREFIX = "cuptiprof.bench:"
 """of the names of the harness's own regions"""
-BETWEEN = f"{PREFIX}between"
+BETWEEN_SAMPLES = f"{OWN_REGION_PREFIX}between"
 """Region of what is done between samples: set-up, cold caches."""
 _COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}  # CUpti_ActivityMemcpyKind
 
@@ -48,7 +48,7 @@ class Kernel(Strategy):
                 for i in order:
                     call = calls[i]
                     if between:
-                        with region(BETWEEN):
+                        with region(BETWEEN_SAMPLES):
                             before_sample(gpu, call, cold)
                     starts[i].append(gpu.now())
                     with region(call.label):
@@ -91,7 +91,7 @@ class Work:
         outer = tops[np.where(inner < len(tops), inner, 0)]  # a region whose own row was lost counts as none
         self._order = np.lexsort((self._start, outer))
         self._outer = outer[self._order]
-        own = [i for i, n in zip(self._instances, self._names, strict=True) if n.startswith(PREFIX)]
+        own = [i for i, n in zip(self._instances, self._names, strict=True) if n.startswith(OWN_REGION_PREFIX)]
         self.outside = int((~np.isin(outer, own)).sum())
         """executions launched outside of the harness's regions: by threads that are not the function's"""
 
@@ -136,7 +136,7 @@ def inspect(gpu: Gpu, call: MeasuredCall) -> tuple[Work, Result]:
     session = profile(device=gpu.device, activities=["kernel", "memcpy", "memset", "sync"])
     with session:
         if call.setup is not None:
-            with region(BETWEEN):
+            with region(BETWEEN_SAMPLES):
                 call.setup()
         with region(call.label):
             call.function()

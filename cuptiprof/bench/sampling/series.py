@@ -12,7 +12,7 @@ import numpy as np
 from cuptiprof.bench.results.measurement import Discard, Float64, KernelTime
 from cuptiprof.bench.sampling import MeasuredCall, Sample
 
-OTHER_WORK = 0.1
+MAX_OTHER_WORK_SHARE = 0.1
 """Share of calls that may have launched something else (an autotuner's trial) and be left out; more belong to the function."""
 
 
@@ -50,7 +50,7 @@ class Series:
         if len(works) < 2:
             return None
         usual, count = works.most_common(1)[0]
-        return usual if count >= (1 - OTHER_WORK) * works.total() else None
+        return usual if count >= (1 - MAX_OTHER_WORK_SHARE) * works.total() else None
 
     def differs(self) -> bool:
         """Whether calls launch different work, more than now and then."""

@@ -13,12 +13,12 @@ from cuptiprof.bench.sampling.kernel import inspect as trace
 from cuptiprof.data.result import Result
 from cuptiprof.errors import BenchError, CuptiError, SessionError
 
-WINDOW = 5
-SETTLED = 0.05
+WINDOW_CALLS = 5
+MAX_WINDOW_DIFFERENCE = 0.05
 """Two windows of calls whose medians differ by no more are settled: less than the noise of single calls, more than a drift
 that matters to the median of hundreds."""
-MOST_CALLS = 1000
-CLOCKS_SECONDS = 0.1
+MAX_WARMUP_CALLS = 1000
+MIN_WARMUP_SECONDS = 0.1
 """An idle GPU takes some tens of milliseconds of work to raise its clocks."""
 
 
@@ -46,7 +46,7 @@ def warm_up(gpu: Gpu, call: MeasuredCall, seconds: float) -> Warmup:
     Autotuners (Triton, torch.compile, cuDNN) run in the first calls, so they are over before anything is measured.
     """
     out = Warmup()
-    least_seconds = min(CLOCKS_SECONDS, seconds) if gpu.device and not gpu.device.simulated else 0.0
+    least_seconds = min(MIN_WARMUP_SECONDS, seconds) if gpu.device and not gpu.device.simulated else 0.0
     times: list[int] = []
     seconds_each: list[float] = []
 
@@ -65,20 +65,22 @@ def warm_up(gpu: Gpu, call: MeasuredCall, seconds: float) -> Warmup:
 
     out.first_ns = once(check=True)
     began = time.monotonic()
-    while out.calls < MOST_CALLS:
+    while out.calls < MAX_WARMUP_CALLS:
         call_began = time.monotonic()
         times.append(once())
         seconds_each.append(time.monotonic() - call_began)
         elapsed = time.monotonic() - began
-        settled = len(times) >= 2 * WINDOW and _agree(times[-2 * WINDOW : -WINDOW], times[-WINDOW:])
+        settled = len(times) >= 2 * WINDOW_CALLS and _agree(
+            times[-2 * WINDOW_CALLS : -WINDOW_CALLS], times[-WINDOW_CALLS:]
+        )
         if settled and elapsed >= least_seconds:
             break
         if elapsed >= seconds:
-            if not settled and len(times) >= 2 * WINDOW:
+            if not settled and len(times) >= 2 * WINDOW_CALLS:
                 out.notes.append(f"its time had not settled after {out.calls} calls of warm-up")
             break
-    out.call_ns = statistics.median(times[-WINDOW:])
-    out.call_s = statistics.median(seconds_each[-WINDOW:])
+    out.call_ns = statistics.median(times[-WINDOW_CALLS:])
+    out.call_s = statistics.median(seconds_each[-WINDOW_CALLS:])
     return out
 
 
@@ -102,7 +104,7 @@ def _refuse_unrun(name: str, returned: object) -> None:
 
 def _agree(before: list[int], after: list[int]) -> bool:
     a, b = statistics.median(before), statistics.median(after)
-    return abs(a - b) <= SETTLED * max(a, b)
+    return abs(a - b) <= MAX_WINDOW_DIFFERENCE * max(a, b)
 
 
 def look_at(gpu: Gpu, call: MeasuredCall, strategy: Strategy) -> list[str]:

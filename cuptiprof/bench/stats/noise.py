@@ -12,11 +12,15 @@ import numpy.typing as npt
 from cuptiprof.bench.stats.correlation import Array, Trend, effective_samples, finite_samples, trend
 from cuptiprof.bench.stats.statistics import mad, quantiles, spread_ties, timer_tick
 
-FAR_OUT = 3.0  # interquartile ranges
-MODE_SHARE = 0.05
-VALLEY = 0.5
-GRID = 256
-DRIFT_P = 0.001
+FENCE_RANGES = 3.0
+"""Interquartile ranges beyond the quartiles where "far out" begins: Tukey, Exploratory Data Analysis (1977), 2D."""
+MIN_MODE_SHARE = 0.05
+"""Assumption: share of the samples below which a peak is no mode."""
+MAX_VALLEY_SHARE = 0.5
+"""Assumption: two peaks are two modes if the density between them falls below this share of the lower one."""
+DENSITY_POINTS = 256
+DRIFT_ALPHA = 0.001
+"""p-value below which a drift is reported: small, because correlated samples look like one more often."""
 
 
 def entropy_stream(values: npt.ArrayLike) -> Array:
@@ -84,42 +88,42 @@ def modes(samples: npt.ArrayLike) -> tuple[Mode, ...]:
     Raises:
         ValueError: no samples, or samples that are not finite.
     """
-    x = np.sort(finite_samples(samples))
-    low, high = fences(x)
-    x = x[(x >= low) & (x <= high)]
-    tick = timer_tick(x)
-    x = spread_ties(x, tick)
-    spread = min(float(x.std()), float(np.subtract(*np.quantile(x, (0.75, 0.25)))) / 1.34)
-    width = max(0.9 * spread * x.size**-0.2, tick)
-    if width <= 0 or x[-1] == x[0]:
-        return (Mode(float(np.median(x)), 1.0),)
-    grid = np.linspace(x[0] - width, x[-1] + width, GRID)
+    ordered = np.sort(finite_samples(samples))
+    low, high = fences(ordered)
+    ordered = ordered[(ordered >= low) & (ordered <= high)]
+    tick = timer_tick(ordered)
+    ordered = spread_ties(ordered, tick)
+    # Silverman (3.31): h = 0.9 A n^(-1/5), A the smaller of the standard deviation and the interquartile range / 1.34.
+    quartile_range = float(np.subtract(*np.quantile(ordered, (0.75, 0.25))))
+    spread = min(float(ordered.std()), quartile_range / 1.34)
+    bandwidth = max(0.9 * spread * ordered.size**-0.2, tick)
+    if bandwidth <= 0 or ordered[-1] == ordered[0]:
+        return (Mode(float(np.median(ordered)), 1.0),)
+    grid = np.linspace(ordered[0] - bandwidth, ordered[-1] + bandwidth, DENSITY_POINTS)
     # Samples are counted on the grid first: 10^6 of them cost no more than 256.
     edges = np.concatenate(([-np.inf], (grid[1:] + grid[:-1]) / 2, [np.inf]))
-    counts = np.diff(np.searchsorted(x, edges))
-    density = np.exp(-0.5 * ((grid[:, None] - grid[None, :]) / width) ** 2) @ counts
-    cuts = _valleys(density)
-    borders = [0, *(int(np.searchsorted(x, grid[c])) for c in cuts), x.size]
-    parts = [x[a:b] for a, b in pairwise(borders)]
-    if min(p.size for p in parts) < MODE_SHARE * x.size:
-        parts = [p for p in parts if p.size >= MODE_SHARE * x.size]
-    kept = sum(p.size for p in parts)
-    return tuple(Mode(float(np.median(p)), p.size / kept) for p in parts)
+    counts = np.diff(np.searchsorted(ordered, edges))
+    density = np.exp(-0.5 * ((grid[:, None] - grid[None, :]) / bandwidth) ** 2) @ counts
+    borders = [0, *(int(np.searchsorted(ordered, grid[place])) for place in _valleys(density)), ordered.size]
+    parts = [ordered[begin:end] for begin, end in pairwise(borders)]
+    parts = [part for part in parts if part.size >= MIN_MODE_SHARE * ordered.size]
+    kept = sum(part.size for part in parts)
+    return tuple(Mode(float(np.median(part)), part.size / kept) for part in parts)
 
 
 def _valleys(density: Array) -> list[int]:
     """Places of the minima between peaks, each below half of the lower of its two peaks."""
-    cuts: list[int] = []
+    found: list[int] = []
     peak = valley = 0
     for i in range(1, len(density)):
-        if density[i] > density[peak] and not (density[valley] < VALLEY * density[peak]):
+        if density[i] > density[peak] and not (density[valley] < MAX_VALLEY_SHARE * density[peak]):
             peak = valley = i
         elif density[i] < density[valley]:
             valley = i
-        elif density[valley] < VALLEY * min(density[peak], density[i]):
-            cuts.append(valley)
+        elif density[valley] < MAX_VALLEY_SHARE * min(density[peak], density[i]):
+            found.append(valley)
             peak = valley = i
-    return cuts
+    return found
 
 
 def fences(samples: npt.ArrayLike) -> tuple[float, float]:
@@ -131,7 +135,7 @@ def fences(samples: npt.ArrayLike) -> tuple[float, float]:
         ValueError: no samples, or samples that are not finite.
     """
     q1, q3 = quantiles(samples, (0.25, 0.75))
-    reach = FAR_OUT * max(float(q3 - q1), timer_tick(samples))
+    reach = FENCE_RANGES * max(float(q3 - q1), timer_tick(samples))
     return float(q1) - reach, float(q3) + reach
 
 
@@ -167,7 +171,7 @@ class Noise:
             out.append(f"{len(self.modes)} modes: {parts}; the median tells little of either")
         if far := self.low_outliers + self.high_outliers:
             out.append(f"{far} of {self.samples} samples far out: {self.high_outliers} slow, {self.low_outliers} fast")
-        if self.drift.p_value < DRIFT_P:
+        if self.drift.p_value < DRIFT_ALPHA:
             way = "rise" if self.drift.rho > 0 else "fall"
             out.append(
                 f"the samples {way} over the run (Spearman {self.drift.rho:+.2f}): still warming up, or throttled"

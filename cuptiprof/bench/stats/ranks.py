@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cuptiprof.bench.stats.correlation import Array, correlation_time, finite_samples, midranks, two_sided_p
 
 CONFIDENCE = 0.95
-EXACT = 40  # samples in all, up to which every arrangement is counted
+MAX_EXACT_SAMPLES = 40  # in all, up to which every arrangement is counted
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,9 @@ def mann_whitney(first: npt.ArrayLike, second: npt.ArrayLike) -> RankTest:
     u = total - m * (m + 1) / 2
     tau = (n * correlation_time(midranks(x)) + m * correlation_time(midranks(y))) / (m + n)
     effect = 2 * u / (m * n) - 1
-    if m + n <= EXACT and tau == 1:
+    if m + n <= MAX_EXACT_SAMPLES and tau == 1:
         return RankTest(u, _exact_p(ranks, m, total), effect, tau, True)
+    # Var U = m n / 12 (N + 1 - sum(t^3 - t) / (N (N - 1))), N = m + n, over the sizes t of the ties.
     _, ties = np.unique(ranks, return_counts=True)
     size = m + n
     variance = m * n / 12 * (size + 1 - float((ties.astype(np.float64) ** 3 - ties).sum()) / (size * (size - 1)))
@@ -124,9 +125,9 @@ def wilcoxon(differences: npt.ArrayLike) -> RankTest:
     if not ranks.size:
         return RankTest(0.0, 1.0, 0.0, tau, True)
     effect = 2 * positive / float(ranks.sum()) - 1
-    if d.size <= EXACT and tau == 1:
+    if d.size <= MAX_EXACT_SAMPLES and tau == 1:
         return RankTest(positive, _exact_p(ranks, None, positive), effect, tau, True)
-    deviation = math.sqrt(float(ranks @ ranks) / 4 * tau)
+    deviation = math.sqrt(float(ranks @ ranks) / 4 * tau)  # Var W+ = sum(r^2) / 4, with ties and without zeros
     z = max(abs(positive - float(ranks.sum()) / 2) - 0.5, 0.0) / deviation
     return RankTest(positive, two_sided_p(z), effect, tau, False)
 
@@ -180,6 +181,7 @@ def hodges_lehmann(first: npt.ArrayLike, second: npt.ArrayLike, confidence: floa
     m, n = x.size, y.size
     tau = (n * correlation_time(midranks(x)) + m * correlation_time(midranks(y))) / (m + n)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
+    # The place of the interval's ends among the m n differences: m n / 2 - z sqrt(Var U), Var U = m n (m + n + 1) / 12.
     cut = math.floor(m * n / 2 - z * math.sqrt(m * n * (m + n + 1) / 12 * tau))
     return _ordered_shift(np.sort(x), np.sort(-y), cut, confidence, walsh=False)
 
@@ -200,5 +202,6 @@ def pseudo_median(differences: npt.ArrayLike, confidence: float = CONFIDENCE) ->
     centred = 2 * halves - _ordered_shift(ordered, ordered, 1, confidence, walsh=True).value
     tau = correlation_time(np.sign(centred) * midranks(np.abs(centred)))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
+    # Among the n (n + 1) / 2 averages: n (n + 1) / 4 - z sqrt(Var W), Var W = n (n + 1) (2 n + 1) / 24.
     cut = math.floor(n * (n + 1) / 4 - z * math.sqrt(n * (n + 1) * (2 * n + 1) / 24 * tau))
     return _ordered_shift(ordered, ordered, cut, confidence, walsh=True)

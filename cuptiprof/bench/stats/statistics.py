@@ -18,9 +18,10 @@ import numpy.typing as npt
 from cuptiprof.bench.stats.correlation import Array, correlation_time, finite_samples
 
 CONFIDENCE = 0.95
-# A tick that holds more of the samples than this says nothing of where in it the times lie.
-COARSE = 1 / 3
-TICK_VALUES = 5
+COARSE_TICK_SHARE = 1 / 3
+"""Assumption: a tick that holds more of the samples says nothing of where in it the times lie."""
+MIN_TICK_VALUES = 5
+"""Assumption: values that occur twice or more, from which a timer's tick can be told."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def sign_rank(n: int, confidence: float) -> tuple[float, float]:
     enough = np.flatnonzero(covers >= confidence)
     if not enough.size:
         return 1.0, max(0.0, 1.0 - 2.0 ** (1 - n))
+    # Hettmansperger and Sheather: lambda = (n - k) I / (k + (n - 2 k) I), with I = (gamma_k - gamma) / (gamma_k - gamma_k+1).
     i = int(enough[-1])
     k = first + i + 1
     share = (covers[i] - confidence) / (covers[i] - covers[i + 1])
@@ -84,7 +86,7 @@ def timer_tick(samples: npt.ArrayLike) -> float:
         ValueError: no samples, or samples that are not finite.
     """
     values, counts = np.unique(finite_samples(samples), return_counts=True)
-    if (counts > 1).sum() < TICK_VALUES or 2 * counts.max() > counts.sum():
+    if (counts > 1).sum() < MIN_TICK_VALUES or 2 * counts.max() > counts.sum():
         return 0.0
     step = float(np.diff(values).min())
     multiples = (values - values[0]) / step
@@ -148,7 +150,7 @@ def median_interval(
         # The whole range is less than was asked for: what it is worth to n / tau samples.
         reached = max(0.0, min(reached, 1.0 - 2.0 ** (1 - x.size / tau)))
     low, high = _at(ordered, rank), _at(ordered, x.size + 1 - rank)
-    if step and np.unique(raw, return_counts=True)[1].max() > COARSE * x.size:
+    if step and np.unique(raw, return_counts=True)[1].max() > COARSE_TICK_SHARE * x.size:
         low = raw[0] + step * (math.floor((low - raw[0]) / step + 0.5) - 0.5)
         high = raw[0] + step * (math.ceil((high - raw[0]) / step - 0.5) + 0.5)
     return MedianInterval(median, float(low), float(high), reached, x.size, x.size / tau, step)

@@ -15,8 +15,8 @@ from cuptiprof.bench.stats.correlation import Array
 from cuptiprof.bench.stats.noise import entropy_stream, line_fit
 from cuptiprof.bench.stats.statistics import CONFIDENCE, median_interval
 
-MINIMUM = 100
-GROWTH = 2.0
+FIRST_LOOK_SAMPLES = 100
+LOOK_GROWTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class _AtSizes(Rule):
     blocks the samples come.
     """
 
-    minimum: int = field(default=MINIMUM, kw_only=True)
-    growth: float = field(default=GROWTH, kw_only=True)
+    minimum: int = field(default=FIRST_LOOK_SAMPLES, kw_only=True)
+    growth: float = field(default=LOOK_GROWTH, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.minimum < 2 or not 1 < self.growth < math.inf:

@@ -6,24 +6,21 @@ import contextlib
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from cuptiprof.bench.options import SweepOptions, check_names
 from cuptiprof.bench.results.points import Params, Point, make_points
 from cuptiprof.errors import BenchError
 from cuptiprof.text.nearest import nearest
 
 if TYPE_CHECKING:
-    from cuptiprof.bench.sampling import Strategy
-    from cuptiprof.bench.stats.stopping import Rule
+    from typing_extensions import Unpack
 
-Count = float | str | Callable[..., Any] | None
-OPTIONS = ("strategy", "metrics", "flops", "bytes", "dtype", "l2", "stop", "max_seconds", "warmup_seconds")
-"""What ``cuptiprof.bench`` can be told for all points of a benchmark."""
 PER_POINT = ("flops", "bytes", "dtype")
-"""Those of them that may be functions of the parameters."""
+"""Options that may be functions of the parameters."""
 
 
 @dataclass(frozen=True)
@@ -177,33 +174,14 @@ def forget(module: str) -> None:
 def benchmark(function: Callable[..., Any]) -> Benchmark: ...
 @overload
 def benchmark(
-    *,
-    params: Params | None = None,
-    name: str = "",
-    strategy: str | Strategy | None = None,
-    metrics: str | Iterable[str] | None = None,
-    flops: Count = None,
-    bytes: Count = None,
-    dtype: str | Callable[..., str] | None = None,
-    l2: str | None = None,
-    stop: Rule | None = None,
-    max_seconds: float | None = None,
-    warmup_seconds: float | None = None,
+    *, params: Params | None = None, name: str = "", **options: Unpack[SweepOptions]
 ) -> Callable[[Callable[..., Any]], Benchmark]: ...
 def benchmark(
     function: Callable[..., Any] | None = None,
     *,
     params: Params | None = None,
     name: str = "",
-    strategy: str | Strategy | None = None,
-    metrics: str | Iterable[str] | None = None,
-    flops: Count = None,
-    bytes: Count = None,
-    dtype: str | Callable[..., str] | None = None,
-    l2: str | None = None,
-    stop: Rule | None = None,
-    max_seconds: float | None = None,
-    warmup_seconds: float | None = None,
+    **options: Unpack[SweepOptions],
 ) -> Benchmark | Callable[[Callable[..., Any]], Benchmark]:
     """Make a function a benchmark for ``cuptiprof bench FILE``.
 
@@ -215,20 +193,20 @@ def benchmark(
         params: ``{"n": [256, 512], "dtype": ["float32"]}`` for all combinations, or a list of dicts, one a point. Values that are no
             scalars are named in results by their ``__name__`` or ``str()``.
         name: in reports; default: the function's.
-        flops, bytes, dtype: as of ``cuptiprof.bench``, or a function of those parameters that it names.
-        strategy, metrics, l2, stop, max_seconds, warmup_seconds: as of ``cuptiprof.bench``.
+        options: as of ``cuptiprof.bench``, see :class:`cuptiprof.bench.SweepOptions`: ``flops``, ``bytes`` and ``dtype`` may be
+            functions of those parameters that they name.
 
     Returns:
         A :class:`Benchmark`, which can still be called as the function.
 
     Raises:
         BenchError: parameters that clash: unknown to the function, lacking, twice, without values.
+        TypeError: a keyword that is no option.
     """
-    given = dict(
-        zip(OPTIONS, (strategy, metrics, flops, bytes, dtype, l2, stop, max_seconds, warmup_seconds), strict=True)
-    )
-    if metrics is not None and not isinstance(metrics, str):
-        given["metrics"] = tuple(metrics)
+    check_names("benchmark", options)
+    given: dict[str, Any] = dict(options)
+    if not isinstance(given.get("metrics", ""), str):
+        given["metrics"] = tuple(given["metrics"])
 
     def decorate(f: Callable[..., Any]) -> Benchmark:
         made = Benchmark(f, params, name, given)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-GRACE = 10.0
+GRACE_SECONDS = 10.0
 """s after the limit until a program that does not come back to Python (a kernel that never ends) is given up."""
 
 
@@ -18,7 +18,7 @@ class TimedOut(BaseException):
 
 @contextlib.contextmanager
 def deadline(seconds: float, give_up: Callable[[], None]) -> Iterator[None]:
-    """Raise :class:`TimedOut` in the block after `seconds`; call `give_up` on another thread GRACE later if it is still there.
+    """Raise :class:`TimedOut` in the block after `seconds`; call `give_up` on another thread GRACE_SECONDS later if it is still there.
 
     Python runs signal handlers between its own instructions and on the main thread only: a block that waits in a native call for
     a kernel that never ends is not reached, so `give_up` is for ending the program. On another thread only that is left.
@@ -33,7 +33,7 @@ def deadline(seconds: float, give_up: Callable[[], None]) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
         raise TimedOut
 
-    watchdog = threading.Timer(seconds + GRACE, give_up)
+    watchdog = threading.Timer(seconds + GRACE_SECONDS, give_up)
     watchdog.daemon = True
     watchdog.start()
     on_main = threading.current_thread() is threading.main_thread()

@@ -6,11 +6,12 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cuptiprof.bench.environment import environment
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.options import Options, check_names
 from cuptiprof.bench.results.failures import failure_of, release
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.points import Point
@@ -19,6 +20,9 @@ from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.sweep.benchmark import Benchmark
 from cuptiprof.bench.sweep.deadline import TimedOut, deadline
 from cuptiprof.device.devices import Device
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Measure = Callable[..., Measurement]
 
@@ -75,19 +79,21 @@ def tasks_of(benchmarks: Iterable[Benchmark], overrides: Mapping[str, Any] | Non
 
 
 def run_benchmarks(
-    *benchmarks: Benchmark, device: str | Device | None = None, timeout: float = 0.0, **options: Any
+    *benchmarks: Benchmark, device: str | Device | None = None, timeout: float = 0.0, **options: Unpack[Options]
 ) -> Results:
     """Measure all points of benchmarks, as ``cuptiprof bench`` does; failures are rows.
 
     Args:
         device: as of ``cuptiprof.bench``; opened once for all.
         timeout: s that a point may take with all preparation; 0: no limit. A point that waits in native code is not interrupted.
-        options: for ``cuptiprof.bench``, in place of those of the benchmarks.
+        options: for ``cuptiprof.bench``, in place of those of the benchmarks: see :class:`cuptiprof.bench.Options`.
 
     Raises:
+        TypeError: a keyword that is no option.
         DeviceError: there is no such device.
         KeyboardInterrupt: as it came.
     """
+    check_names("run_benchmarks", options)
     with open_gpu(device) as gpu:
         opened, surroundings = gpu.device or "host", environment(gpu)
     rows = run(tasks_of(benchmarks, options), device=opened, timeout=timeout)

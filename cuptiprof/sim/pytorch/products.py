@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from cuptiprof.sim.pytorch.calls import Array, Call
 from cuptiprof.sim.pytorch.launches import KernelWork, Work, grid, kernel_name
+from cuptiprof.sim.roofline import fill
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8"}
 # Assumption: what a block of a square tile reaches of its SM's peak; smaller tiles reuse less of what they load.
@@ -24,14 +25,14 @@ def _name(call: Call, dtype: str, kind: str, tile: str, *, tf32: bool) -> str:
 
 
 def gemm(call: Call, dtype: str, m: int, n: int, k: int, batch: int = 1, layout: str = "tn") -> list[Work]:
-    """A matrix product m x k by k x n, `batch` times: in the largest tiles that fill the chip, else with its sums split."""
+    """A matrix product m x k by k x n, `batch` times: in the tiles, and with its sums split, as keeps the chip busiest."""
     if not m * n * k * batch:
         return []
     # cuBLAS is column-major: its rows are our columns.
     grids = {side: (-(-n // side), -(-m // side)) for side in _TILES}
-    tile = next((side for side, (x, y) in grids.items() if x * y * batch >= call.chip.sms), min(_TILES))
-    x, y = grids[tile]
-    split = max(1, min(call.chip.sms // (x * y * batch), k // 256))
+    splits = {side: max(1, min(call.chip.sms // (x * y * batch), k // 256)) for side, (x, y) in grids.items()}
+    tile = max(_TILES, key=lambda t: _TILES[t] * fill(math.prod(grids[t]) * batch * splits[t], call.chip.sms))
+    (x, y), split = grids[tile], splits[tile]
     item, results = Array((), dtype).itemsize, m * n * batch
     tail = f"{tile}x{tile}_{layout}" + "_splitK" * (split > 1)
     moved = item * ((m * k + k * n) * batch + results) + (8 * results * split if split > 1 else 0)

@@ -1,0 +1,70 @@
+"""How to measure: the keywords of ``bench``, ``compare``, ``run_benchmarks``, ``@benchmark`` and the fixture, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from cuptiprof.text.nearest import nearest
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from cuptiprof.bench.sampling import Strategy
+    from cuptiprof.bench.stats.stopping import Rule
+
+
+class CommonOptions(TypedDict, total=False):
+    """What is the same at all points of a sweep.
+
+    Keys:
+        strategy: "kernel" (default: the GPU's own times, from activity records), "event" (CUDA events around the call), "graph"
+            (replays of the call captured into a CUDA graph), "cpu" (host time to launch), "wall" (until the GPU has finished),
+            "manual" (what the function returns, ns); or an object of ``cuptiprof.bench`` (``Kernel(span=True)``).
+        metrics: counters to read after timing, over one call (nvprof's names, perfworks names, presets); default: none.
+        l2: "warm" (default): calls follow each other; "cold": before each sample as much is written as drives its data out of
+            the L2.
+        stop: when to stop; default: :func:`cuptiprof.bench.default_rule`.
+        max_seconds: stop then at the latest, with what there is; default: 3.
+        warmup_seconds: warm up for so long at most after the first call; default: 1.
+    """
+
+    strategy: str | Strategy
+    metrics: str | Iterable[str]
+    l2: Literal["warm", "cold"]
+    stop: Rule | None
+    max_seconds: float
+    warmup_seconds: float
+
+
+class Options(CommonOptions, total=False):
+    """How to measure a function: ``bench(f, l2="cold", max_seconds=10)``. A dict of them serves several: ``bench(f, **options)``.
+
+    Keys:
+        flops, bytes: operations and DRAM bytes of one call by your count, or "measured": by the GPU's counters.
+        dtype: element type of the function's operations ("bfloat16", "float32", ...): which compute roof it lies under.
+    """
+
+    flops: float | str | None
+    bytes: float | str | None
+    dtype: str
+
+
+class SweepOptions(CommonOptions, total=False):
+    """The same for all points of a benchmark.
+
+    Keys:
+        flops, bytes, dtype: as of :class:`Options`, or a function of those parameters that it names.
+    """
+
+    flops: float | str | Callable[..., Any] | None
+    bytes: float | str | Callable[..., Any] | None
+    dtype: str | Callable[..., str]
+
+
+def check_names(function: str, options: Mapping[str, object]) -> None:
+    """Raises TypeError for a keyword that is no option, as a call of a function without it does."""
+    for name in options:
+        if name not in Options.__optional_keys__:
+            guess = nearest(name, Options.__optional_keys__)
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{guess}")
