@@ -8,15 +8,15 @@ for ``cuptiprof.inherit``. Threads of a pool serve everybody: they do not belong
 from __future__ import annotations
 
 import functools
-import importlib.machinery
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
 from cuptiprof._core import RegionToken, _adopt, _backward_begins, _backward_ends, _hand_over, _release
+from cuptiprof.regions.when_imported import WhenImported
 
 _TOKEN = "_cuptiprof_region"
 _POOLS = {"concurrent.futures.thread": "_worker", "multiprocessing.pool": "worker"}
@@ -37,9 +37,8 @@ class Following:
         if _ENGINE in sys.modules:
             _follow_engine(sys.modules[_ENGINE], self._undo)
         else:
-            finder = _WhenImported(self._undo)
-            sys.meta_path.insert(0, finder)
-            self._undo.append(finder.remove)
+            waiting = WhenImported(_ENGINE, lambda module: _follow_engine(module, self._undo))
+            self._undo.append(waiting.remove)
 
     def close(self) -> None:
         """Leave everything as it was, but for what others have wrapped since: ours then passes calls on."""
@@ -136,33 +135,3 @@ def _follow_engine(variable: ModuleType, undo: Undo) -> None:
             owner._execution_engine = engine
 
     undo.append(put_back)
-
-
-class _WhenImported:
-    """On ``sys.meta_path`` while torch is not imported yet."""
-
-    def __init__(self, undo: Undo) -> None:
-        self._undo = undo
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != _ENGINE:
-            return None
-        self.remove()
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        loader: Any = spec.loader if spec is not None else None
-        if loader is None:
-            return None
-        execute = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            _follow_engine(module, self._undo)
-
-        loader.exec_module = exec_module
-        return spec
-
-    def remove(self) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)

@@ -121,7 +121,7 @@ with cuptiprof.profile(device="sim", activities=["kernel"]):
     assert type(Variable._execution_engine).__name__ == "Following"
     torch.ones(2, requires_grad=True).sum().backward()
 assert type(Variable._execution_engine) is torch._C._ImperativeEngine
-assert not [f for f in sys.meta_path if type(f).__module__ == "cuptiprof.regions.hand_over"]
+assert not [f for f in sys.meta_path if type(f).__module__ == "cuptiprof.regions.when_imported"]
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

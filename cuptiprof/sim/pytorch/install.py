@@ -13,39 +13,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from cuptiprof.regions.when_imported import WhenImported
+
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-
     from cuptiprof.sim.sim_device import SimDevice
-
-
-class _AfterTorch:
-    """A meta path finder that lets the real ones import torch and then calls back."""
-
-    def __init__(self, imported: Callable[[], None]) -> None:
-        self._imported = imported
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name != "torch":
-            return None
-        self.remove()
-        import importlib.util
-
-        spec = importlib.util.find_spec("torch")
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def exec_then_call(module: Any) -> None:
-            execute(module)
-            self._imported()
-
-        spec.loader.exec_module = exec_then_call  # type: ignore[method-assign]
-        return spec
-
-    def remove(self) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
 
 
 class TorchOnDevice:
@@ -62,9 +33,8 @@ class TorchOnDevice:
         if sys.modules.get("torch") is not None:
             self._torch_is_here()
         else:
-            finder = _AfterTorch(self._torch_is_here)
-            sys.meta_path.insert(0, finder)
-            self._undo.callback(finder.remove)
+            waiting = WhenImported("torch", lambda torch: self._torch_is_here())
+            self._undo.callback(waiting.remove)
 
     def _torch_is_here(self) -> None:
         if self._closed:
