@@ -19,7 +19,7 @@ import cuptiprof
 from benchmarks.common import arguments, finish, in_turn, ratio, summary
 from cuptiprof.bench import Count, Kernel, Strategy, default_rule, judge, judge_pairs
 from cuptiprof.bench.open_gpu import open_gpu
-from cuptiprof.bench.sampling import Call
+from cuptiprof.bench.sampling import MeasuredCall
 from cuptiprof.bench.sampling.clock_log import ClockLog
 from cuptiprof.bench.stats.statistics import median_interval
 from cuptiprof.device.devices import SimulatedDevice
@@ -136,7 +136,7 @@ def blocks(rounds: int) -> dict[str, Any]:
             device.sim.launch("kernel", duration_ns=10_000)
 
     with open_gpu(device) as gpu:
-        call = Call("work", work, label="cuptiprof.bench:0")
+        call = MeasuredCall("work", work, label="cuptiprof.bench:0")
 
         def block(count: int) -> Callable[[], object]:
             return lambda: strategy.rounds(gpu, [call], count, False, lambda: None)
