@@ -26,7 +26,7 @@ def identity(device: str) -> dict[str, Any]:
         return {"chip": opened.chip, "gpu": f"simulated {opened.chip}", "driver": "simulated", "cupti_version": library.version}  # fmt: skip
     import ctypes
 
-    from cuptiprof.doctor.driver import Driver
+    from cuptiprof.device.driver import Driver
     from cuptiprof.doctor.surroundings import kernel_module_version
 
     driver = Driver()

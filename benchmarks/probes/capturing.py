@@ -11,6 +11,7 @@ from typing import Any
 
 import cuptiprof
 from benchmarks.gpu_work import Work
+from cuptiprof.device.driver import Driver
 
 MODES = ("global", "thread_local", "relaxed")
 SPIN_NS = 50_000_000
@@ -151,20 +152,15 @@ def _rounds_of_modules(device: str, rounds: int) -> None:
             sim.call(Op.MODULE_UNLOAD, domain=DRIVER)
         sim.synchronize()
         return
-    cuda = ctypes.CDLL("libcuda.so.1")
-
-    def check(rc: int, call: str) -> None:
-        if rc:
-            raise RuntimeError(f"{call} failed with {rc}")
-
+    call = Driver().call
     for name in names:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        check(cuda.cuModuleLoadData(ctypes.byref(module), PTX.format(name=name).encode()), "cuModuleLoadData")
-        check(cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), "cuModuleGetFunction")
+        call("cuModuleLoadData", ctypes.byref(module), PTX.format(name=name).encode())
+        call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         ns = ctypes.c_uint64(SPIN_NS)
         arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(ns), ctypes.c_void_p))
-        check(cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, arguments, None), "cuLaunchKernel")
-        check(cuda.cuModuleUnload(module), "cuModuleUnload")
+        call("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, arguments, None)
+        call("cuModuleUnload", module)
 
 
 def names_after_unload(work: Work) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cuptiprof import _core
+from cuptiprof.device.driver import Driver
 from cuptiprof.device.locate import find_cupti
 from cuptiprof.sim.sim_device import SimDevice, library_path
 
@@ -39,19 +40,20 @@ class RawApi(CounterApi):
             library = _core.load_cupti(found.path, found.how)
             _core.preload_nvperf(library)
             self.lib = ctypes.CDLL(found.path)
-            self._driver: Any = ctypes.CDLL("libcuda.so.1")
+            self._driver = Driver()
             self.version = library.version
         else:
             SimDevice().launch("the first launch makes the context")
-            self.lib = self._driver = ctypes.CDLL(str(library_path()))
+            self.lib = ctypes.CDLL(str(library_path()))
+            self._driver = Driver(self.lib)
         self.call("cuptiProfilerInitialize")
         self.chip = self.call("cuptiDeviceGetChipName", device=0).chip.decode()
 
     def context(self) -> int:
-        handle = ctypes.c_void_p()
-        if self._driver.cuCtxGetCurrent(ctypes.byref(handle)) != 0 or not handle.value:
+        handle = self._driver.current_context()
+        if not handle:
             raise RuntimeError("no CUDA context is current on this thread")
-        return handle.value
+        return handle
 
     def timestamp(self) -> int:
         """CUPTI's clock, ns."""

@@ -10,13 +10,9 @@ from cuptiprof import _core
 from cuptiprof.bench.gpu import DEFAULT_L2, FLUSH_FACTOR
 from cuptiprof.data.clock_state import ClockReader
 from cuptiprof.device.devices import Device
+from cuptiprof.device.driver import DeviceAttribute
 from cuptiprof.device.gpu_clocks import nvml_clocks
 from cuptiprof.errors import BenchError
-
-# CUdevice_attribute
-_CLOCK_KHZ, _SMS, _PCI_BUS, _PCI_DEVICE, _MEMORY_KHZ, _BUS_BITS, _L2, _PCI_DOMAIN, _MAJOR, _MINOR = (
-    13, 16, 33, 34, 36, 37, 38, 50, 75, 76,
-)  # fmt: skip
 
 
 class CudaGpu:
@@ -28,14 +24,15 @@ class CudaGpu:
         self._probe = _core.ProbeDevice(device.library, ordinal, with_probes=False)
         attribute = self._probe.attribute
         self.chip = _core.chip_name(device.library, ordinal)
-        self.flush_bytes = FLUSH_FACTOR * (attribute(_L2) or DEFAULT_L2)
-        pci = f"{attribute(_PCI_DOMAIN):08X}:{attribute(_PCI_BUS):02X}:{attribute(_PCI_DEVICE):02X}.0"
+        self.flush_bytes = FLUSH_FACTOR * (attribute(DeviceAttribute.L2_CACHE_SIZE) or DEFAULT_L2)
+        pci = "{:08X}:{:02X}:{:02X}.0".format(
+            *map(attribute, (DeviceAttribute.PCI_DOMAIN_ID, DeviceAttribute.PCI_BUS_ID, DeviceAttribute.PCI_DEVICE_ID))
+        )
         self.clocks: ClockReader = nvml_clocks(pci)
         self.now = time.perf_counter_ns
 
-    def attributes(self) -> dict[str, int]:
-        ids = {"sms": _SMS, "clock_khz": _CLOCK_KHZ, "memory_khz": _MEMORY_KHZ, "bus_bits": _BUS_BITS, "major": _MAJOR, "minor": _MINOR}  # fmt: skip
-        return {name: self._probe.attribute(i) for name, i in ids.items()}
+    def attribute(self, which: DeviceAttribute) -> int:
+        return self._probe.attribute(which)
 
 
 class DriverGpu(CudaGpu):

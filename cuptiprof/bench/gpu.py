@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from cuptiprof.data.clock_state import ClockReader, NoClocks
 from cuptiprof.device.devices import Device
+from cuptiprof.device.driver import DeviceAttribute
 from cuptiprof.errors import BenchError
 
 FLUSH_FACTOR = 2
@@ -52,8 +53,8 @@ class Gpu(Protocol):
             BenchError: there is no capturing here, or the function cannot be captured.
         """
 
-    def attributes(self) -> dict[str, int]:
-        """ "sms", "clock_khz", "memory_khz", "bus_bits", "major", "minor"; empty of the simulated one."""
+    def attribute(self, which: DeviceAttribute) -> int:
+        """What the driver says of the GPU."""
 
 
 class HostGpu:
@@ -86,8 +87,8 @@ class HostGpu:
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
         raise _no_gpu("graphs")
 
-    def attributes(self) -> dict[str, int]:
-        return {}
+    def attribute(self, which: DeviceAttribute) -> int:
+        raise _no_gpu("attributes")
 
 
 def cannot_capture(why: str) -> BenchError:

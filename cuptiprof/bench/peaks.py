@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from cuptiprof.bench.gpu import Gpu
+from cuptiprof.device.driver import DeviceAttribute
 from cuptiprof.errors import BenchError
 from cuptiprof.sim.roofline import CHIPS
 
@@ -46,27 +47,32 @@ def peak_flop_rate(gpu: Gpu, dtype: str) -> float:
         BenchError: no such element type.
     """
     check_dtype(dtype)
-    facts = gpu.attributes()
-    if not facts:
-        if gpu.chip not in CHIPS:
-            return math.nan
+    if gpu.device is None:
+        return math.nan
+    if gpu.device.simulated:
         chip = CHIPS[gpu.chip]
         return chip.peak("float32", tf32=True) if dtype == "tf32" else chip.peak(dtype)
-    rates = _PER_SM_CLOCK.get((facts["major"], facts["minor"]))
+    attribute = gpu.attribute
+    compute = attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR), attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR)
+    rates = _PER_SM_CLOCK.get(compute)
     if rates is None:
         return math.nan
-    if dtype == "float8" and (facts["major"], facts["minor"]) < (8, 9):
+    if dtype == "float8" and compute < (8, 9):
         return math.nan  # the column is that of int8 there
     rate = rates[_TYPES.index(_COLUMN[dtype])]
-    return rate * facts["sms"] * facts["clock_khz"] * 1e3 or math.nan
+    return (
+        rate * attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) * attribute(DeviceAttribute.CLOCK_RATE) * 1e3 or math.nan
+    )
 
 
 def peak_byte_rate(gpu: Gpu) -> float:
     """DRAM bytes/s: twice the memory clock (both edges) over the width of the bus; NaN where the driver does not say."""
-    facts = gpu.attributes()
-    if not facts:
-        return CHIPS[gpu.chip].dram if gpu.chip in CHIPS else math.nan
-    return 2 * facts["memory_khz"] * 1e3 * facts["bus_bits"] / 8 or math.nan
+    if gpu.device is None:
+        return math.nan
+    if gpu.device.simulated:
+        return CHIPS[gpu.chip].dram
+    hertz = gpu.attribute(DeviceAttribute.MEMORY_CLOCK_RATE) * 1e3
+    return 2 * hertz * gpu.attribute(DeviceAttribute.GLOBAL_MEMORY_BUS_WIDTH) / 8 or math.nan
 
 
 def check_dtype(dtype: str) -> None:

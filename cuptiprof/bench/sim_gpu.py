@@ -10,6 +10,7 @@ from typing import Any
 from cuptiprof.bench.gpu import DEFAULT_L2, FLUSH_FACTOR, cannot_capture
 from cuptiprof.data.clock_state import ClockReader
 from cuptiprof.device.devices import Device, SimulatedDevice
+from cuptiprof.device.driver import DeviceAttribute, Driver
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.sim.sim_device import Flag, Op
 
@@ -55,5 +56,5 @@ class SimGpu:
                 self._sim.call(Op.GRAPH_END_CAPTURE, graph_id=graph)
         return self._sim.prepare(self._sim.ops(1, Op.GRAPH_LAUNCH, graph_id=graph))
 
-    def attributes(self) -> dict[str, int]:
-        return {}
+    def attribute(self, which: DeviceAttribute) -> int:
+        return Driver(self._sim.library).attribute(which)

@@ -6,7 +6,6 @@ it is chosen: a second copy in one process would not see the subscriptions of th
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import os
 import platform
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuptiprof import _core
+from cuptiprof.device.driver import Driver, DriverError
 from cuptiprof.device.elf import Elf, ElfError, read_elf
 from cuptiprof.errors import DeviceError
 
@@ -261,12 +261,10 @@ def major_version(found: Found) -> int:
 
 def driver_version() -> int:
     """``cuDriverGetVersion()``: newest CUDA that the driver supports, 13000 for 13.0; 0: no working driver."""
-    version = ctypes.c_int(0)
     try:
-        rc = ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL).cuDriverGetVersion(ctypes.byref(version))
-    except (OSError, AttributeError):
+        return Driver().version()
+    except (OSError, DriverError):
         return 0
-    return version.value if rc == 0 else 0
 
 
 def driver_present() -> bool:

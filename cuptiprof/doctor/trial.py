@@ -53,13 +53,13 @@ class Trial:
 
     def find_driver(self) -> dict[str, Any]:
         from cuptiprof import _core
-        from cuptiprof.doctor.driver import Driver, DriverError
+        from cuptiprof.device.driver import LIBRARY, Driver, DriverError
 
         try:
             driver = Driver()
         except OSError as e:
             return {"error": f"no NVIDIA driver ({e})"}
-        data: dict[str, Any] = {"path": _core.loaded_library("libcuda.so.1")}
+        data: dict[str, Any] = {"path": _core.loaded_library(LIBRARY)}
         try:
             data["version"] = driver.version()
             self.driver = driver
@@ -68,7 +68,7 @@ class Trial:
         return data
 
     def init(self) -> dict[str, Any]:
-        from cuptiprof.doctor.driver import DriverError
+        from cuptiprof.device.driver import DriverError
 
         if self.driver is None:
             return {}
@@ -148,7 +148,8 @@ class Trial:
     def work(self) -> Callable[[], None]:
         """One copy, one set and one kernel, ready to run."""
         if self.device != "sim":
-            from cuptiprof.doctor.driver import Driver, TrialWork
+            from cuptiprof.device.driver import Driver
+            from cuptiprof.doctor.trial_work import TrialWork
 
             return TrialWork(self.driver or Driver()).run
         from cuptiprof.sim.sim_device import Op, SimDevice

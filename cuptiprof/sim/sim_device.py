@@ -278,6 +278,11 @@ class SimDevice:
         self._lib = _library()
         self._texts: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
 
+    @property
+    def library(self) -> ctypes.CDLL:
+        """libcupti_sim.so: CUPTI's calls, some of the driver's, and its own."""
+        return self._lib
+
     def reset(self, setup: Setup | None = None, /, **fields: Any) -> None:
         """Back to a fresh machine, as `setup` or the fields of :class:`Setup` say, once no thread is inside a call.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cuptiprof import _core
 from cuptiprof.data.occupancy import chip_limits
+from cuptiprof.device.driver import DeviceAttribute, FunctionAttribute
 from cuptiprof.errors import DeviceError
 from cuptiprof.verify.kernel_launch import Buffer, Facts, KernelLaunch
 
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 8
 """``memcpys.copy_kind`` (CUpti_ActivityMemcpyKind)."""
-
-# CUdevice_attribute and CUfunction_attribute
-SM_COUNT, L2_BYTES, MAJOR, MINOR = 16, 38, 75, 76
-_STATIC_SHARED, _REGISTERS = 1, 4
 
 
 class Machine(Protocol):
@@ -91,21 +88,26 @@ class CudaMachine:
         self._others: list[Any] = []
         self._buffers: dict[int, tuple[Buffer, int]] = {}
         self._copies: dict[tuple[str, int], int] = {}
-        major, minor = self._gpu.attribute(MAJOR), self._gpu.attribute(MINOR)
+        major, minor = (
+            self._gpu.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR),
+            self._gpu.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR),
+        )
         chip = _core.chip_name(library, 0)
         self.facts = Facts(
             chip=chip,
             name=f"GPU 0 ({chip}, compute capability {major}.{minor})",
             compute=(major, minor),
-            sms=self._gpu.attribute(SM_COUNT),
-            l2_bytes=self._gpu.attribute(L2_BYTES),
+            sms=self._gpu.attribute(DeviceAttribute.MULTIPROCESSOR_COUNT),
+            l2_bytes=self._gpu.attribute(DeviceAttribute.L2_CACHE_SIZE),
             memory_bytes=self._gpu.memory_info()[0],
             limits=chip_limits(major, minor),
             devices=_core.ProbeDevice.count(library),
         )
 
     def registers(self, kernel: str) -> tuple[int, int]:
-        return self._gpu.kernel_attribute(kernel, _REGISTERS), self._gpu.kernel_attribute(kernel, _STATIC_SHARED)
+        return self._gpu.kernel_attribute(kernel, FunctionAttribute.NUM_REGS), self._gpu.kernel_attribute(
+            kernel, FunctionAttribute.SHARED_SIZE_BYTES
+        )
 
     def _address(self, buffer: Buffer) -> int:
         if id(buffer) not in self._buffers:

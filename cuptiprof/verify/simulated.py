@@ -5,16 +5,15 @@ It proves the way of a number through the profiler, not the number: whoever read
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuptiprof import _core
 from cuptiprof.data.occupancy import chip_limits
 from cuptiprof.device.devices import Device, SimulatedDevice, open_device
+from cuptiprof.device.driver import DeviceAttribute, Driver
 from cuptiprof.sim.sim_device import Flag, Op, SimDevice
 from cuptiprof.verify.kernel_launch import Buffer, Facts, KernelLaunch
-from cuptiprof.verify.machine import L2_BYTES, MAJOR, MINOR, SM_COUNT
 
 _REGISTERS = {"probe_spin_registers": _core.PROBE_SHAPE["live_registers"] + 32}  # what a compiler would about need
 _USUAL_REGISTERS = 32
@@ -39,24 +38,22 @@ class SimMachine:
         self._sim = SimDevice()
         self._distort = dict(distort or {})
         self._next = 16  # IDs of streams, events and graphs
-        major, minor = self._attribute(MAJOR), self._attribute(MINOR)
+        attribute = Driver(self._sim.library).attribute
+        major, minor = (
+            attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR),
+            attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR),
+        )
         chip = _core.chip_name(self.library, 0)
         self.facts = Facts(
             chip=chip,
             name=f"simulated {chip}",
             compute=(major, minor),
-            sms=self._attribute(SM_COUNT),
-            l2_bytes=self._attribute(L2_BYTES),
+            sms=attribute(DeviceAttribute.MULTIPROCESSOR_COUNT),
+            l2_bytes=attribute(DeviceAttribute.L2_CACHE_SIZE),
             memory_bytes=1 << 40,  # it has none to run out of
             limits=chip_limits(major, minor),
             simulated=True,
         )
-
-    def _attribute(self, attribute: int) -> int:
-        value = ctypes.c_int()
-        rc = self._sim._lib.cuDeviceGetAttribute(ctypes.byref(value), attribute, 0)
-        assert rc == 0, f"the simulated device has no attribute {attribute}"
-        return value.value
 
     def _new_id(self) -> int:
         self._next += 1

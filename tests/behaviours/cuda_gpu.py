@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ from gpu import DEVICE_TO_HOST, HOST_TO_DEVICE, LARGEST_COPY
 from kernels import COUNT_OFFSET, MEMORY_BYTES, entry_name, ptx
 
 import cuptiprof
+from cuptiprof.device.driver import Driver
 from cuptiprof.errors import CuptiError
 
 
@@ -24,15 +24,11 @@ class DriverProfiler:
     """cuProfilerStart and Stop of the installed driver, with `context` current."""
 
     def __init__(self, context: int) -> None:
-        self._cuda = ctypes.CDLL("libcuda.so.1")
-        self._context = ctypes.c_void_p(context)
+        self._driver, self._context = Driver(), context
 
     def __call__(self, on: bool) -> None:
-        before = ctypes.c_void_p()
-        assert self._cuda.cuCtxPushCurrent_v2(self._context) == 0
-        rc = self._cuda.cuProfilerStart() if on else self._cuda.cuProfilerStop()
-        assert self._cuda.cuCtxPopCurrent_v2(ctypes.byref(before)) == 0
-        assert rc == 0, f"cuProfiler{'Start' if on else 'Stop'} returned {rc}"
+        with self._driver.context(self._context):
+            self._driver.call("cuProfilerStart" if on else "cuProfilerStop")
 
 
 class CudaGpu:

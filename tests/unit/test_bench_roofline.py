@@ -12,24 +12,43 @@ from cuptiprof.bench import CounterValue
 from cuptiprof.bench.attained import make_roofline
 from cuptiprof.bench.counted_calls import Demand, Read
 from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
+from cuptiprof.device.driver import DeviceAttribute
 from cuptiprof.errors import BenchError
 from cuptiprof.sim.roofline import CHIPS
 
 # What the driver says of boards that NVIDIA's data sheets describe (clock: boost, as the sheets count).
-BOARDS = {
-    "H100": {"sms": 132, "clock_khz": 1_830_000, "memory_khz": 2_619_000, "bus_bits": 5120, "major": 9, "minor": 0},
-    "A100": {"sms": 108, "clock_khz": 1_410_000, "memory_khz": 1_593_000, "bus_bits": 5120, "major": 8, "minor": 0},
-    "V100": {"sms": 80, "clock_khz": 1_530_000, "memory_khz": 877_000, "bus_bits": 4096, "major": 7, "minor": 0},
+BOARDS = {  # SMs, kHz of an SM and of the memory, bits of its bus, compute capability
+    "H100": (132, 1_830_000, 2_619_000, 5120, 9, 0),
+    "A100": (108, 1_410_000, 1_593_000, 5120, 8, 0),
+    "A10": (72, 1_695_000, 6_251_000, 384, 8, 6),
+    "V100": (80, 1_530_000, 877_000, 4096, 7, 0),
 }
 
 
-def gpu(chip: str, attributes: dict[str, int]) -> Any:
-    return SimpleNamespace(chip=chip, attributes=lambda: attributes)
+def gpu(board: str, **changes: int) -> Any:
+    said = dict(
+        zip(
+            (
+                DeviceAttribute.MULTIPROCESSOR_COUNT,
+                DeviceAttribute.CLOCK_RATE,
+                DeviceAttribute.MEMORY_CLOCK_RATE,
+                DeviceAttribute.GLOBAL_MEMORY_BUS_WIDTH,
+                DeviceAttribute.COMPUTE_CAPABILITY_MAJOR,
+                DeviceAttribute.COMPUTE_CAPABILITY_MINOR,
+            ),
+            BOARDS[board],
+            strict=True,
+        )
+    ) | {DeviceAttribute[name]: value for name, value in changes.items()}
+    return SimpleNamespace(device=SimpleNamespace(simulated=False), attribute=said.__getitem__)
 
 
-@pytest.mark.parametrize("chip", BOARDS)
+SIMULATED: Any = SimpleNamespace(device=SimpleNamespace(simulated=True), chip="H100")
+
+
+@pytest.mark.parametrize("chip", ["H100", "A100", "V100"])
 def test_peaks_from_the_driver_are_those_of_the_data_sheet(chip: str) -> None:
-    real, sheet = gpu(chip, BOARDS[chip]), CHIPS[chip]
+    real, sheet = gpu(chip), CHIPS[chip]
     assert peak_byte_rate(real) == pytest.approx(sheet.dram, rel=0.01)
     assert peak_flop_rate(real, "float16") == pytest.approx(sheet.half, rel=0.01)
     assert peak_flop_rate(real, "float32") == pytest.approx(sheet.float32, rel=0.08)  # H100's sheet has 1.98 GHz there
@@ -39,16 +58,16 @@ def test_peaks_from_the_driver_are_those_of_the_data_sheet(chip: str) -> None:
 
 
 def test_a_chip_that_nobody_knows_has_no_peak() -> None:
-    new = gpu("", {**BOARDS["H100"], "major": 99})
+    new = gpu("H100", COMPUTE_CAPABILITY_MAJOR=99)
     assert math.isnan(peak_flop_rate(new, "float32")) and peak_byte_rate(new) > 0
-    silent = gpu("", {**BOARDS["H100"], "memory_khz": 0})
+    silent = gpu("H100", MEMORY_CLOCK_RATE=0)
     assert math.isnan(peak_byte_rate(silent))
     with pytest.raises(BenchError, match="float7"):
         peak_flop_rate(new, "float7")
 
 
 def test_the_nearest_roof() -> None:
-    h100 = gpu("H100", {})
+    h100 = SIMULATED
     for flops, amount, bound in ((1e9, 1e3, "compute"), (1e6, 1e6, "memory")):
         r = make_roofline(h100, Demand(flops=flops, bytes=amount, dtype="bfloat16"), Read(), 10_000)
         assert r is not None and r.bound == bound
@@ -75,7 +94,7 @@ def test_operations_of_two_pipes_have_the_peak_of_their_mix() -> None:
         "gpu__time_duration.sum": (10_000.0, "ns"),
     }
     read = Read(all=tuple(CounterValue(n, v, u) for n, (v, u) in values.items()))
-    r = make_roofline(gpu("H100", {}), Demand(measure_flops=True), read, 10_000)
+    r = make_roofline(SIMULATED, Demand(measure_flops=True), read, 10_000)
     assert r is not None
     assert r.flops == pytest.approx(61e12 * 10e-6)
     assert r.share == pytest.approx(0.7) and r.bound == "compute" and "tensor_x" in r.source
@@ -97,17 +116,15 @@ def test_the_time_under_the_roof_is_work_over_peak() -> None:
 def test_amounts_and_times_of_nothing_have_no_rates() -> None:
     """Data that stay in the L2 move no DRAM byte; a function whose calls mostly launch nothing has a median of 0."""
     read = Read(all=(CounterValue("dram__bytes.sum", 0.0, "byte"),))
-    r = make_roofline(gpu("H100", {}), Demand(flops=1e6, dtype="float32", measure_bytes=True), read, 10_000)
+    r = make_roofline(SIMULATED, Demand(flops=1e6, dtype="float32", measure_bytes=True), read, 10_000)
     assert r is not None and math.isnan(r.intensity) and r.byte_rate == 0 and r.bound == "compute"
-    idle = make_roofline(gpu("H100", {}), Demand(flops=1e6, bytes=1e6, dtype="float32"), Read(), 0.0)
+    idle = make_roofline(SIMULATED, Demand(flops=1e6, bytes=1e6, dtype="float32"), Read(), 0.0)
     assert idle is not None and math.isnan(idle.flop_rate) and math.isnan(idle.byte_rate) and idle.bound == ""
 
 
 def test_peaks_of_the_a10() -> None:
     """Its data sheet, dense: 62.5 TFLOP/s TF32, 125 float16, 250 TOPS int8; it has no float8."""
-    a10 = gpu(
-        "A10", {"sms": 72, "clock_khz": 1_695_000, "memory_khz": 6_251_000, "bus_bits": 384, "major": 8, "minor": 6}
-    )
+    a10 = gpu("A10")
     for dtype, peak in (("tf32", 62.5e12), ("bfloat16", 125e12), ("int8", 250e12)):
         assert peak_flop_rate(a10, dtype) == pytest.approx(peak, rel=0.01)
     assert math.isnan(peak_flop_rate(a10, "float8"))

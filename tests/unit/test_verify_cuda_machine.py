@@ -13,12 +13,17 @@ import pytest
 from cuptiprof import _core
 from cuptiprof.cli import main
 from cuptiprof.device import devices
+from cuptiprof.device.driver import DeviceAttribute, FunctionAttribute
 from cuptiprof.errors import DeviceError
 from cuptiprof.verify import Counted, CudaMachine, KernelLaunch, Measured, Traced, all_probes, open_machine
-from cuptiprof.verify.machine import L2_BYTES, MAJOR, MINOR, SM_COUNT
 
 SOURCES = Path(__file__).resolve().parents[2] / "csrc/probes"
-ATTRIBUTES = {SM_COUNT: 132, L2_BYTES: 50 << 20, MAJOR: 9, MINOR: 0}
+ATTRIBUTES = {
+    DeviceAttribute.MULTIPROCESSOR_COUNT: 132,
+    DeviceAttribute.L2_CACHE_SIZE: 50 << 20,
+    DeviceAttribute.COMPUTE_CAPABILITY_MAJOR: 9,
+    DeviceAttribute.COMPUTE_CAPABILITY_MINOR: 0,
+}
 
 
 def parameters() -> dict[str, list[str]]:
@@ -51,10 +56,10 @@ class NotingDevice:
         return 2
 
     def attribute(self, id: int) -> int:
-        return ATTRIBUTES[id]
+        return ATTRIBUTES[DeviceAttribute(id)]
 
     def kernel_attribute(self, kernel: str, id: int) -> int:
-        return {1: 0, 4: 128 if "registers" in kernel else 32}[id]
+        return 0 if id == FunctionAttribute.SHARED_SIZE_BYTES else 128 if "registers" in kernel else 32
 
     def memory_info(self) -> list[int]:
         return [60 << 30, 80 << 30]

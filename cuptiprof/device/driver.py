@@ -1,9 +1,41 @@
-"""The NVIDIA driver through ctypes: is it there, which GPUs, and a little work for them to do. Runs in the child."""
+"""The NVIDIA driver by its own names, through ctypes: calls with their errors in words, attributes, what GPUs there are.
+
+For what is looked at and for calls that nothing else has. Work goes to a GPU through :mod:`cuptiprof.device.gpu`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import enum
+from collections.abc import Iterator
 from typing import Any
+
+LIBRARY = "libcuda.so.1"
+
+
+class DeviceAttribute(enum.IntEnum):
+    """CUdevice_attribute (cuda.h)."""
+
+    CLOCK_RATE = 13  # kHz
+    MULTIPROCESSOR_COUNT = 16
+    COMPUTE_MODE = 20
+    PCI_BUS_ID = 33
+    PCI_DEVICE_ID = 34
+    MEMORY_CLOCK_RATE = 36  # kHz
+    GLOBAL_MEMORY_BUS_WIDTH = 37  # bits
+    L2_CACHE_SIZE = 38  # bytes
+    PCI_DOMAIN_ID = 50
+    COMPUTE_CAPABILITY_MAJOR = 75
+    COMPUTE_CAPABILITY_MINOR = 76
+
+
+class FunctionAttribute(enum.IntEnum):
+    """CUfunction_attribute (cuda.h)."""
+
+    SHARED_SIZE_BYTES = 1  # static
+    NUM_REGS = 4  # of a thread
+
 
 # CUresult -> (what happened, what to do), for the codes that users meet in cuInit and context creation.
 ERRORS = {
@@ -31,15 +63,7 @@ ERRORS = {
     999: ("unknown error", "look at `dmesg | grep -i nvrm`; a reboot may be needed"),
 }
 _COMPUTE_MODES = {0: "default", 2: "prohibited", 3: "exclusive process"}
-_CAPABILITY_MAJOR, _CAPABILITY_MINOR, _MULTIPROCESSORS, _COMPUTE_MODE = 75, 76, 16, 20
-
-# An empty kernel; the driver compiles it for the GPU at hand.
-PTX = b"""
-.version 6.0
-.target sm_52
-.address_size 64
-.visible .entry cuptiprof_doctor() { ret; }
-"""
+_SYMBOL_NOT_FOUND = 500  # CUDA_ERROR_NOT_FOUND
 
 
 class DriverError(Exception):
@@ -52,24 +76,42 @@ class DriverError(Exception):
 
 
 class Driver:
-    """libcuda.so.1. Raises OSError when there is none."""
+    """The functions of libcuda.so.1.
 
-    def __init__(self) -> None:
-        self._lib = ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+    Args:
+        library: another library that has them; None: libcuda.so.1.
+
+    Raises:
+        OSError: there is no libcuda.so.1.
+    """
+
+    def __init__(self, library: ctypes.CDLL | None = None) -> None:
+        self._lib = library or ctypes.CDLL(LIBRARY, mode=ctypes.RTLD_GLOBAL)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function that returns a CUresult."""
+        """Call a function that returns a CUresult.
+
+        Raises:
+            DriverError: it returned an error, or this driver has no such function.
+        """
         function = getattr(self._lib, name, None)
         if function is None:
-            raise DriverError(name, 500)
+            raise DriverError(name, _SYMBOL_NOT_FOUND)
         code = int(function(*arguments))
         if code != 0:
             raise DriverError(name, code)
 
     def version(self) -> int:
-        """cuDriverGetVersion()."""
+        """cuDriverGetVersion(): 13000 for CUDA 13.0."""
         value = ctypes.c_int()
         self.call("cuDriverGetVersion", ctypes.byref(value))
+        return value.value
+
+    def attribute(self, which: DeviceAttribute, ordinal: int = 0) -> int:
+        """Of a GPU; after cuInit."""
+        device, value = ctypes.c_int(), ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.byref(device), ordinal)
+        self.call("cuDeviceGetAttribute", ctypes.byref(value), int(which), device)
         return value.value
 
     def gpus(self) -> list[dict[str, Any]]:
@@ -89,50 +131,27 @@ class Driver:
         try:
             self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
             gpu["memory_bytes"] = memory.value
-            major, minor = (
-                self._attribute(device, _CAPABILITY_MAJOR),
-                self._attribute(device, _CAPABILITY_MINOR),
-            )
-            gpu["compute_capability"] = f"{major}.{minor}"
-            gpu["multiprocessors"] = self._attribute(device, _MULTIPROCESSORS)
-            gpu["compute_mode"] = _COMPUTE_MODES.get(self._attribute(device, _COMPUTE_MODE), "unknown")
+            major = self.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR, ordinal)
+            gpu["compute_capability"] = f"{major}.{self.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR, ordinal)}"
+            gpu["multiprocessors"] = self.attribute(DeviceAttribute.MULTIPROCESSOR_COUNT, ordinal)
+            gpu["compute_mode"] = _COMPUTE_MODES.get(self.attribute(DeviceAttribute.COMPUTE_MODE, ordinal), "unknown")
             self.call("cuDeviceGetUuid_v2", uuid, device)
             gpu["uuid"] = uuid.raw.hex()
         except DriverError as e:
             gpu["error"] = str(e)
         return gpu
 
-    def _attribute(self, device: ctypes.c_int, attribute: int) -> int:
-        value = ctypes.c_int()
-        self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
-        return value.value
+    def current_context(self) -> int:
+        """Handle of the calling thread's context; 0: it has none."""
+        handle = ctypes.c_void_p()
+        self.call("cuCtxGetCurrent", ctypes.byref(handle))
+        return handle.value or 0
 
-
-class TrialWork:
-    """A context on GPU 0 with one copy, one set and one kernel to run in it."""
-
-    BYTES = 1 << 16
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self._device, self._context = ctypes.c_int(), ctypes.c_void_p()
-        self._memory = ctypes.c_uint64()
-        self._kernel = ctypes.c_void_p()
-        driver.call("cuDeviceGet", ctypes.byref(self._device), 0)
-        driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
-        driver.call("cuCtxSetCurrent", self._context)
-        driver.call("cuMemAlloc_v2", ctypes.byref(self._memory), ctypes.c_size_t(self.BYTES))
-        module = ctypes.c_void_p()
-        driver.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(PTX))
-        driver.call("cuModuleGetFunction", ctypes.byref(self._kernel), module, b"cuptiprof_doctor")
-
-    def run(self) -> None:
-        """Copy, set, launch, and wait."""
-        host = ctypes.create_string_buffer(self.BYTES)
-        size = ctypes.c_size_t(self.BYTES)
-        self._driver.call("cuMemcpyHtoD_v2", self._memory, host, size)
-        self._driver.call("cuMemsetD8_v2", self._memory, ctypes.c_ubyte(0), size)
-        one, none = ctypes.c_uint(1), ctypes.c_uint(0)
-        null = ctypes.c_void_p()
-        self._driver.call("cuLaunchKernel", self._kernel, one, one, one, one, one, one, none, null, null, null)
-        self._driver.call("cuCtxSynchronize")
+    @contextlib.contextmanager
+    def context(self, handle: int) -> Iterator[None]:
+        """The context is the calling thread's inside."""
+        self.call("cuCtxPushCurrent_v2", ctypes.c_void_p(handle))
+        try:
+            yield
+        finally:
+            self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
