@@ -281,6 +281,28 @@ def test_compiled_functions_run_eagerly() -> None:
     assert torch.equal(triple(x), x.sin() * 3) and compiled  # as usual after the session
 
 
+def test_inference_mode_is_seen_through() -> None:
+    """There torch hands over whole composite operators (conv2d, layer_norm, ...): what they are made of is launched."""
+    model, tokens = Mixed().eval(), torch.randint(10, (4, 6))
+    image = torch.randn(4, 3, 8, 8)
+
+    def script() -> None:
+        with torch.inference_mode():
+            results.append(model(image, tokens).softmax(-1))
+            torch.hstack([image, image])[image.sum().item() > 0]
+
+    results: list[torch.Tensor] = []
+    script()
+    inference = profiled(script)
+    assert torch.equal(*results)
+    assert inference.metadata["unmodelled_operators"] == {
+        "_native_multi_head_attention": 1
+    }  # of eval(), in one operator
+    names = " ".join(inference.kernels["name"])
+    for family in ("implicit_gemm", "bn_fw_inf", "layer_norm", "sgemm", "softmax", "LSTM"):
+        assert family in names, family
+
+
 def test_what_the_model_does_not_know_is_counted() -> None:
     x = torch.eye(4) * 3
     result = profiled(lambda: torch.linalg.solve(x, x))

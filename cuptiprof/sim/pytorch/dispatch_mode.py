@@ -34,7 +34,7 @@ _PLANNED_LIMIT = 1 << 16
 class _Operator:
     """What is known of an aten operator before it is called."""
 
-    __slots__ = ("launches", "name", "pointwise", "product")
+    __slots__ = ("composite", "launches", "name", "pointwise", "product")
 
     def __init__(self, func: Any) -> None:
         schema = func._schema
@@ -44,6 +44,7 @@ class _Operator:
         self.launches = func.namespace in ("aten", "prims", "mkldnn", "quantized", "torchvision") and (
             not view or self.name == "lift_fresh"
         )
+        self.composite = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
         self.pointwise = torch.Tag.pointwise in func.tags
         self.product = self.name in PRODUCTS
 
@@ -64,11 +65,15 @@ class TorchSimulation:
         self._operators: dict[Any, _Operator] = {}
         self._planned: dict[Any, tuple[Call, Callable[[], None] | None, bool]] = {}
 
+    def operator(self, func: Any) -> _Operator:
+        found = self._operators.get(func)
+        if found is None:
+            found = self._operators[func] = _Operator(func)
+        return found
+
     def ran(self, func: Any, args: Any, kwargs: Any, out: Any, mode: TorchSimMode) -> None:
         """Launch what a GPU would have run for an operator that has just run here, under `mode`."""
-        operator = self._operators.get(func)
-        if operator is None:
-            operator = self._operators[func] = _Operator(func)
+        operator = self.operator(func)
         step = mode.step
         if not operator.launches:
             if step is not None and operator.name == "_record_function_exit":
@@ -140,8 +145,16 @@ class TorchSimMode(TorchDispatchMode):  # type: ignore[misc]  # torch is optiona
         self._first = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **kwargs) if kwargs else func(*args)
         simulation = self.simulation
+        if (
+            simulation.active and simulation.operator(func).composite
+        ):  # in inference mode: what it is made of is to be seen
+            _python_dispatch._push_mode(self)
+            try:
+                return func.decompose(*args, **(kwargs or {}))
+            finally:
+                _python_dispatch._pop_mode()
+        out = func(*args, **kwargs) if kwargs else func(*args)
         if simulation.active:
             try:
                 simulation.ran(func, args, kwargs, out, self)

@@ -63,11 +63,6 @@ _C_TYPES = {
 }  # fmt: skip
 
 
-def c_type(dtype: str) -> str:
-    """C++ type of an element type."""
-    return _C_TYPES.get(dtype, "char")
-
-
 def kernel_name(kernel: str, op: str, dtype: str) -> str:
     """The one scheme of names: the function says how the tensors are gone over, its template arguments what is done to an element.
 
@@ -76,7 +71,7 @@ def kernel_name(kernel: str, op: str, dtype: str) -> str:
         op: operator; underscores around it (internal, in place) do not matter.
         dtype: element type.
     """
-    t = c_type(dtype)
+    t = _C_TYPES.get(dtype, "char")
     function = kernel if "::" in kernel else f"at::native::{kernel}"
     return f"void {function}<{t}, at::native::{op.strip('_')}_kernel_cuda<{t}> >({t}*, {t} const*, long)"
 

@@ -123,7 +123,7 @@ def _index(call: Call) -> list[Work]:
 
 
 def _batch_norm(call: Call) -> list[Work]:
-    training = call.argument(5, "training", True) and not call.op.endswith(("no_training", "no_update"))
+    training = call.argument(5, "training", True) and not call.op.endswith("no_training")
     return Family(f"cudnn::bn_fw_{'tr' if training else 'inf'}_1C11", 2048, operations=8, access="reduce").plan(call)
 
 
@@ -138,10 +138,10 @@ _FAMILIES: dict[str, Family | Callable[[Call], list[Work]]] = {
     unsafe_chunk""": lambda call: [],
     "zeros ones full zero_ fill_ fill zeros_like ones_like full_like scalar_tensor new_zeros new_ones new_full": _fill,
     "arange linspace logspace eye tril_indices triu_indices": Family("elementwise_kernel_with_index", reads=False),
-    "clone copy_ copy _to_copy _copy_from contiguous": _copy,
+    "clone copy_ copy _to_copy _copy_from": _copy,
     # torch.tensor(data): a copy from pageable memory, which waits; item().
     "lift_fresh": lambda call: [Copy("HtoD", call.out.bytes), Wait()] if call.out.numel else [],
-    "_local_scalar_dense item": lambda call: [Copy("DtoH", call.inputs[0].itemsize), Wait()],
+    "_local_scalar_dense": lambda call: [Copy("DtoH", call.inputs[0].itemsize), Wait()],
     """sum mean amax amin max min argmax argmin any all norm linalg_vector_norm var std var_mean std_mean prod nansum
     count_nonzero aminmax median nanmedian mode kthvalue logsumexp""": _reduce,
     "equal": Family("vectorized_elementwise_kernel reduce_kernel", 512, waits=1),
@@ -156,20 +156,19 @@ _FAMILIES: dict[str, Family | Callable[[Call], list[Work]]] = {
     "embedding_dense_backward": Family("embedding_backward_feature_kernel", 1024, access="random", fills=True),
     """gather scatter_ scatter scatter_add_ scatter_add scatter_reduce scatter_reduce_ index_add_ index_add index_copy_
     index_copy index_fill_ index_fill""": Family("_scatter_gather_elementwise_kernel", 1024, threads=128, access="random"),
-    "cat stack hstack vstack": Family("CatArrayBatchedCopy", 4096, threads=512, operations=0),
+    "cat stack": Family("CatArrayBatchedCopy", 4096, threads=512, operations=0),
     # A Philox number takes about 40 integer operations.
     """rand rand_like uniform_ randn randn_like normal_ normal randint random_ randint_like bernoulli_ bernoulli exponential_
     log_normal_ cauchy_ geometric_ multinomial""":
         Family("distribution_elementwise_grid_stride_kernel", 1024, registers=64, operations=40, reads=False),
     "native_dropout": Family("fused_dropout_kernel_vec", 1024, registers=48, operations=40),
-    """_softmax _log_softmax _safe_softmax softmax log_softmax _softmax_backward_data _log_softmax_backward_data""":
+    "_softmax _log_softmax _safe_softmax _softmax_backward_data _log_softmax_backward_data":
         Family("softmax_warp_{direction}", rows=4, threads=128, registers=40, operations=5),
     "native_layer_norm _fused_rms_norm rms_norm native_group_norm": Family("vectorized_{op}_kernel", rows=1, operations=8),
     "native_layer_norm_backward _fused_rms_norm_backward native_group_norm_backward":
         Family("{op}_grad_input_kernel GammaBetaBackwardCUDAKernel", rows=4, operations=14, passes=1.5),
-    """native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training cudnn_batch_norm
-    _batch_norm_with_update _batch_norm_no_update batch_norm""": _batch_norm,
-    "native_batch_norm_backward cudnn_batch_norm_backward batch_norm_backward":
+    "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training": _batch_norm,
+    "native_batch_norm_backward":
         Family("cudnn::bn_bw_1C11", 2048, threads=512, operations=12, passes=1.5, access="reduce"),
     "nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward":
         Family("nll_loss_{direction}_reduce_cuda_kernel_2d", 1024, reads=False),

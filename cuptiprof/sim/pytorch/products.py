@@ -52,11 +52,6 @@ def _matmul(call: Call) -> list[Work]:
     return gemm(call, a.dtype, a.shape[-2], b.shape[-1], a.shape[-1], batch, "".join(transposed))
 
 
-def _linear(call: Call) -> list[Work]:
-    x, weight = call.inputs[:2]
-    return gemm(call, x.dtype, x.numel // max(1, x.row), weight.shape[0], weight.shape[1])
-
-
 def _convolution(call: Call) -> list[Work]:
     """An implicit product for each direction; tensor cores want channels last, so whatever is not is changed to that and back."""
     backward = "backward" in call.op
@@ -67,12 +62,12 @@ def _convolution(call: Call) -> list[Work]:
     peak = call.chip.peak(x.dtype, tf32=call.cudnn_tf32) if groups == 1 else call.chip.vector_peak(x.dtype)
     tensor_cores = groups == 1 and call.chip.tensor_peak(x.dtype, tf32=call.cudnn_tf32) > 0
 
+    def over(kernel: str, op: str, a: Array, passes: int = 2) -> KernelWork:
+        return KernelWork(kernel_name(kernel, op, x.dtype), grid(a.numel, 1024), moved=passes * a.bytes)
+
     def relayout(kind: str, a: Array) -> list[Work]:
-        if not tensor_cores or len(a.shape) != 4 or not a.contiguous or a.shape[1] == 1:
-            return []
-        return [
-            KernelWork(kernel_name(f"cudnn::ops::{kind}Kernel", kind, a.dtype), grid(a.numel, 1024), moved=2 * a.bytes)
-        ]
+        changes = tensor_cores and len(a.shape) == 4 and a.contiguous and a.shape[1] > 1
+        return [over(f"cudnn::ops::{kind}Kernel", kind, a)] if changes else []
 
     def product(direction: str, a: Array, b: Array, result: Array) -> KernelWork:
         name = _name(call, x.dtype, f"{direction}_implicit_gemm", "nhwc_tilesize128x128x32", tf32=call.cudnn_tf32)
@@ -96,12 +91,9 @@ def _convolution(call: Call) -> list[Work]:
     if to_weight:
         work += [*relayout("nchwToNhwc", x), product("wgrad", out, x, weight)]
     if to_bias:
-        name = kernel_name("reduce_kernel", "sum", out.dtype)
-        work.append(KernelWork(name, (max(1, out.shape[1]), 1, 1), (512, 1, 1), moved=out.bytes, access="reduce"))
+        work.append(over("reduce_kernel", "sum", out, passes=1))
     if not backward and len(call.inputs) > 2:
-        work.append(
-            KernelWork(kernel_name("elementwise_kernel", "add", out.dtype), grid(out.numel, 256), moved=2 * out.bytes)
-        )
+        work.append(over("elementwise_kernel", "add", out))
     return work
 
 
@@ -140,14 +132,8 @@ def _lstm_layer(call: Call) -> list[Work]:
 
 _PLANNERS = {
     "mm addmm _addmm_activation _int_mm _scaled_mm bmm baddbmm addbmm": _matmul,
-    "linear mkldnn_linear": _linear,
-    """convolution _convolution cudnn_convolution mkldnn_convolution convolution_overrideable
-    convolution_backward cudnn_convolution_backward convolution_backward_overrideable""": _convolution,
-    """_scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention
-    _scaled_dot_product_cudnn_attention _flash_attention_forward _efficient_attention_forward
-    _scaled_dot_product_fused_attention_overrideable _scaled_dot_product_flash_attention_backward
-    _scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_efficient_attention_backward
-    _scaled_dot_product_cudnn_attention_backward _flash_attention_backward _efficient_attention_backward""": _attention,
+    "convolution convolution_backward": _convolution,
+    "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward": _attention,
     "mkldnn_rnn_layer mkldnn_rnn_layer_backward": _lstm_layer,
 }
 PRODUCTS: dict[str, Callable[[Call], list[Work]]] = {
