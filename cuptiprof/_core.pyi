@@ -10,6 +10,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 LOSSES: list[tuple[str, str]]
 PROBE_SHAPE: dict[str, int]
+CODES: dict[str, dict[int, str]]
+ACTIVITIES: list[tuple[str, int]]
 
 class CuptiLibrary:
     @property

@@ -18,11 +18,10 @@ namespace cuptiprof {
 namespace {
 
 Strategy strategy_of(const std::string& name) {
-  if (name == "replay") return Strategy::kReplay;
-  if (name == "iterate") return Strategy::kIterate;
-  if (name == "range") return Strategy::kRange;
-  if (name == "sample") return Strategy::kSample;
-  throw py::value_error("strategy must be replay, iterate, range or sample, not " + name);
+#define CP_STRATEGY(enumerator, code, text) \
+  if (name == text) return Strategy::enumerator;
+#include "store/codes.def"
+  throw py::value_error("no strategy " + name);
 }
 
 CounterOptions make_options(const std::string& strategy, std::string chip, std::vector<PassGroup> groups,

@@ -1,4 +1,7 @@
-// The table schema as Python data: what result.py, the Parquet writer and the docs are made from.
+// The table schema and the codes in its columns as Python data: what tables, writers and the docs are made
+// from.
+#include <cupti.h>
+
 #include "store/schema.h"
 
 #include "bindings/bindings.h"
@@ -44,11 +47,46 @@ py::list schema() {
   return tables;
 }
 
+// List -> {code: text}.
+py::dict codes() {
+  py::dict range_kind, strategy, memcpy_kind, memory_kind, sync_kind, overhead_kind;
+  auto put = [](py::dict& list, auto code, const char* text) {
+    list[py::int_(static_cast<int>(code))] = text;
+  };
+#define CP_RANGE_KIND(enumerator, code, text) put(range_kind, code, text);
+#define CP_STRATEGY(enumerator, code, text) put(strategy, code, text);
+#define CP_STRATEGY_ABOVE(code, text) put(strategy, code, text);
+#define CP_MEMCPY_KIND(enumerator, text) put(memcpy_kind, CUPTI_ACTIVITY_MEMCPY_KIND_##enumerator, text);
+#define CP_MEMORY_KIND(enumerator, text) put(memory_kind, CUPTI_ACTIVITY_MEMORY_KIND_##enumerator, text);
+#define CP_SYNC_KIND(enumerator, text) put(sync_kind, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_##enumerator, text);
+#define CP_OVERHEAD_KIND(enumerator, text) put(overhead_kind, CUPTI_ACTIVITY_OVERHEAD_##enumerator, text);
+#include "store/codes.def"
+  py::dict lists;
+  lists["range_kind"] = range_kind;
+  lists["strategy"] = strategy;
+  lists["memcpy_kind"] = memcpy_kind;
+  lists["memory_kind"] = memory_kind;
+  lists["sync_kind"] = sync_kind;
+  lists["overhead_kind"] = overhead_kind;
+  return lists;
+}
+
+// [(name, CUpti_ActivityKind), ...]; a name may have several.
+py::list activities() {
+  py::list out;
+#define CP_ACTIVITY(text, enumerator) \
+  out.append(py::make_tuple(text, static_cast<int>(CUPTI_ACTIVITY_KIND_##enumerator)));
+#include "store/codes.def"
+  return out;
+}
+
 }  // namespace
 
 void register_schema(py::module_& m) {
   m.def("schema", &schema,
         "[(table, time column or None, doc, [(column, NumPy dtype, is string index, unit, doc), ...]), ...]");
+  m.attr("CODES") = codes();
+  m.attr("ACTIVITIES") = activities();
 }
 
 }  // namespace cuptiprof

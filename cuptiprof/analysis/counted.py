@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from cuptiprof.analysis.gpu_work import NameIds, kernel_names
-from cuptiprof.analysis.kernel_counters import KERNEL, KINDS, LAUNCH, REGION, Int64
+from cuptiprof.analysis.kernel_counters import Int64
+from cuptiprof.data.enums import KERNEL, LAUNCH, RANGE_KINDS, REGION
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.text.metric_units import infer_unit
@@ -55,7 +56,7 @@ def texts(table: Table, column: str, rows: Array) -> list[str | None]:
 
 
 def kind_names(kinds: Array) -> list[str]:
-    return [KINDS.get(kind, "unknown") for kind in kinds.tolist()]
+    return [RANGE_KINDS.get(kind, "unknown") for kind in kinds.tolist()]
 
 
 def dense(codes: Array) -> Int64:

@@ -14,17 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cuptiprof.data.enums import KERNEL, LAUNCH
 from cuptiprof.data.tables import Array, Table
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
-
-LAUNCH, KERNEL, REGION, SAMPLE = 1, 2, 3, 4
-"""``metric_ranges.kind``: what was measured."""
-
-KINDS = {LAUNCH: "launch", KERNEL: "kernel", REGION: "region", SAMPLE: "sample"}
-SAMPLE_STRATEGY = 4
-STRATEGIES = {1: "replay", 2: "iterate", 3: "range", 4: "sample", 5: "application"}
 
 _SHOWN = 3  # names that could not be counted, each with the reason in the header; a set of ncu has dozens
 _FIELDS = ("value", "min", "max", "spread", "count", "group", "from_means")

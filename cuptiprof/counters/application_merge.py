@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cuptiprof.analysis.kernel_counters import SAMPLE, Float64, Int64, finite, match
+from cuptiprof.analysis.kernel_counters import Float64, Int64, finite, match
+from cuptiprof.data.enums import SAMPLE, STRATEGIES, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Strings, Table, schema
 from cuptiprof.errors import ResultError
 
-APPLICATION = 5  # metric_ranges.strategy
+APPLICATION = code_of(STRATEGIES, "application")
 
 _SIZES = tuple(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz")
 MATCHES: Mapping[str, tuple[str, ...]] = {

@@ -9,13 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.counters.plan import CounterPlan
+from cuptiprof.data.enums import KERNEL, STRATEGIES, code_of
 from cuptiprof.data.tables import Array, Strings, Table
 from cuptiprof.metrics import Metric
-
-LAUNCH, KERNEL, REGION, SAMPLE = 1, 2, 3, 4
-"""``metric_ranges.kind``."""
-STRATEGY_CODES = {"replay": 1, "iterate": 2, "range": 3, "sample": 4, "application": 5}
-"""``metric_ranges.strategy``."""
 
 _GEOMETRY = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 Rows = Mapping[str, Array]
@@ -40,7 +36,7 @@ def make_tables(plan: CounterPlan, rows: Rows, text_of: Any, strings: Strings) -
     for column in ("name", "region"):
         ranges[column] = np.array([codes[int(i)] for i in ranges[column]], np.uint32)
     ranges["id"] = np.arange(1, count + 1, dtype=np.uint32)
-    ranges["strategy"] = np.full(count, STRATEGY_CODES[plan.strategy], np.uint8)
+    ranges["strategy"] = np.full(count, code_of(STRATEGIES, plan.strategy), np.uint8)
     values["metric"] = np.array([strings.code(m.name) for m in plan.metrics], np.uint32)[values["metric"]]
     return {
         "metric_ranges": Table.from_columns("metric_ranges", ranges, strings, rows=count),

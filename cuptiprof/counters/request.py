@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cuptiprof.counters.controls import CACHES, CLOCKS
+from cuptiprof.data.enums import STRATEGIES
 from cuptiprof.errors import MetricError
 
-STRATEGIES = ("auto", "replay", "iterate", "range", "sample")
+CHOICES = ("auto", *(name for name in STRATEGIES.values() if name != "application"))
 MIN_INTERVAL_NS = 1_000
 MAX_INTERVAL_NS = 10_000_000_000
 
@@ -54,8 +55,8 @@ def make_request(
     Raises:
         MetricError: an unknown strategy, cache or clock control, or an interval or a number of levels out of range.
     """
-    if strategy not in STRATEGIES:
-        raise MetricError(f"unknown strategy {strategy!r}", hint=f"one of: {', '.join(STRATEGIES)}")
+    if strategy not in CHOICES:
+        raise MetricError(f"unknown strategy {strategy!r}", hint=f"one of: {', '.join(CHOICES)}")
     for option, value, known in (("cache_control", cache_control, CACHES), ("clock_control", clock_control, CLOCKS)):
         if value is not None and value not in known:
             raise MetricError(f"unknown {option} {value!r}", hint=f"one of: {', '.join(known)}")

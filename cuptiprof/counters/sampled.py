@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.counters.collect import KERNEL, REGION, statistics
+from cuptiprof.counters.collect import statistics
+from cuptiprof.data.enums import KERNEL, REGION
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.metrics import Metric
 

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cuptiprof import _core
 from cuptiprof.errors import CuptiprofError
 
-# name -> CUpti_ActivityKind values (cupti_activity.h)
 KINDS: dict[str, tuple[int, ...]] = {
-    "kernel": (10,),  # CONCURRENT_KERNEL; KERNEL (3) would serialise kernels
-    "memcpy": (1, 22),  # MEMCPY, MEMCPY2 (peer to peer)
-    "memset": (2,),
-    "runtime": (5,),
-    "driver": (4,),
-    "sync": (38,),
-    "event": (36,),
-    "memory": (49,),  # MEMORY2
-    "memory_pool": (50,),
-    "overhead": (17,),
-    "graph": (51,),  # GRAPH_TRACE: one record a graph launch instead of one a node
-    "context": (9,),
-    "device": (8,),
-    "stream": (37,),
-    "nvtx": (12,),  # MARKER
+    name: tuple(kind for other, kind in _core.ACTIVITIES if other == name) for name, _ in _core.ACTIVITIES
 }
+"""Name -> values of CUpti_ActivityKind (csrc/store/codes.def)."""
 
 DEFAULT = (
     "kernel",

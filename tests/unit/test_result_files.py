@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import cuptiprof
 from cuptiprof.data import enums
+from cuptiprof.data.activities import DEFAULT, KINDS
 from cuptiprof.data.result import Losses, Result
 from cuptiprof.data.tables import Strings, Table, merge, schema
 from cuptiprof.errors import ResultError
@@ -358,6 +359,20 @@ def test_merge_renumbers_strings_and_configurations() -> None:
 def test_enum_names() -> None:
     assert enums.code_of(enums.MEMCPY_KINDS, "HtoD") == 1
     assert enums.code_of(enums.MEMORY_KINDS, "nonsense") == 0
+    assert enums.code_of(enums.OVERHEAD_KINDS, "UVM Activity Init") == 8 << 16
+    assert (enums.LAUNCH, enums.KERNEL, enums.REGION, enums.SAMPLE) == (1, 2, 3, 4)  # files that exist have them
+
+
+def test_the_docs_of_columns_name_the_codes() -> None:
+    columns = schema()["metric_ranges"]
+    for code, text in enums.STRATEGIES.items():
+        assert f"{code} {text}" in columns["strategy"].doc
+    for code, text in enums.RANGE_KINDS.items():
+        assert f"{code} a {text}" in columns["kind"].doc
+
+
+def test_kinds_of_activities_are_cuptis() -> None:
+    assert KINDS["kernel"] == (10,) and KINDS["memcpy"] == (1, 22) and set(DEFAULT) <= set(KINDS)
 
 
 def test_only_a_saved_run_is_replaced(tmp_path: Path) -> None:

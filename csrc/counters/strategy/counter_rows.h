@@ -11,8 +11,14 @@
 
 namespace cuptiprof {
 
-enum class Strategy : uint8_t { kReplay = 1, kIterate = 2, kRange = 3, kSample = 4 };
-enum class RangeKind : uint8_t { kLaunch = 1, kKernel = 2, kRegion = 3, kSample = 4 };
+enum class Strategy : uint8_t {
+#define CP_STRATEGY(enumerator, code, text) enumerator = code,
+#include "store/codes.def"
+};
+enum class RangeKind : uint8_t {
+#define CP_RANGE_KIND(enumerator, code, text) enumerator = code,
+#include "store/codes.def"
+};
 
 struct CounterRow {
   int64_t start = 0, end = 0;     // run clock

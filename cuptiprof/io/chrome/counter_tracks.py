@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from cuptiprof.analysis.kernel_counters import SAMPLE
+from cuptiprof.data.enums import SAMPLE
 from cuptiprof.data.result import Result
 from cuptiprof.io.chrome.clock import Clock
 from cuptiprof.io.chrome.json_text import quoted

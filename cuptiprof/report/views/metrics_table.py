@@ -16,7 +16,8 @@ from cuptiprof.analysis.counted import (
     texts,
     units,
 )
-from cuptiprof.analysis.kernel_counters import SAMPLE, STRATEGIES, finite
+from cuptiprof.analysis.kernel_counters import finite
+from cuptiprof.data.enums import SAMPLE, STRATEGIES
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out
 

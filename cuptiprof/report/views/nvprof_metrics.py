@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.analysis.counted import NOTHING, dense, device_label, device_labels, range_names, units
-from cuptiprof.analysis.kernel_counters import KERNEL, LAUNCH, REGION, SAMPLE, SAMPLE_STRATEGY, Float64, Int64, finite
+from cuptiprof.analysis.kernel_counters import Float64, Int64, finite
+from cuptiprof.data.enums import KERNEL, LAUNCH, REGION, SAMPLE, STRATEGIES, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, Heading, View
 from cuptiprof.text.metric_units import form_of
@@ -151,7 +152,7 @@ def aggregate(result: Result, demangle: bool) -> Aggregate:
     kind = ranges["kind"][where].astype(np.int64)
     # One launch is one invocation, however many samples its value was made of; under "sample" the counts of kernels
     # and regions are samples too.
-    sampled = (ranges["strategy"][where] == SAMPLE_STRATEGY) & (kind != SAMPLE)
+    sampled = (ranges["strategy"][where] == code_of(STRATEGIES, "sample")) & (kind != SAMPLE)
     weight = np.where(sampled, ranges["occurrences"][where], table["count"][rows]).astype(np.int64)
     weight = np.where(kind == LAUNCH, 1, np.maximum(weight, 1))
     kind = np.where(kind == KERNEL, LAUNCH, kind)

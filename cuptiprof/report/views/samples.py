@@ -8,7 +8,7 @@ import numpy as np
 
 from cuptiprof.analysis.counted import device_label, device_labels, units
 from cuptiprof.analysis.gpu_work import origin_ns
-from cuptiprof.analysis.kernel_counters import SAMPLE
+from cuptiprof.data.enums import SAMPLE
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out
 
