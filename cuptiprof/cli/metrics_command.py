@@ -9,6 +9,7 @@ import argparse
 
 from cuptiprof import _core
 from cuptiprof.cli.output import print_reports
+from cuptiprof.data.chips import CHIPS
 from cuptiprof.device.planning import planning_library
 from cuptiprof.errors import CuptiprofError, MetricError
 from cuptiprof.metrics import name_tables, resolve_events, resolve_section, resolve_set, select
@@ -60,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     chip: str | None = arguments.chip
     if chip is None and (wants := [o for o in ("passes", "base", "set", "section") if getattr(arguments, o)]):
-        raise MetricError(f"--{wants[0]} needs a chip", hint=f"--chip GH100; known: {', '.join(name_tables.chips())}")
+        raise MetricError(f"--{wants[0]} needs a chip", hint=f"--chip GH100; known: {', '.join(CHIPS)}")
     library = _library(required=arguments.passes or arguments.base)
     if chip is not None:
         check_chip(chip, _core.metric_chips(library) if library else ())
@@ -149,8 +150,4 @@ def _without_chip(
 
 def _chips(metrics: tuple[Metric, ...] | list[Metric]) -> dict[str, str]:
     entries = {**name_tables.events(), **name_tables.metrics(), **name_tables.derived()}
-    return {
-        m.name: " ".join(name_tables.names_of(entries[m.name].chips, name_tables.chips()))
-        for m in metrics
-        if m.name in entries
-    }
+    return {m.name: " ".join(name_tables.names_of(entries[m.name].chips, CHIPS)) for m in metrics if m.name in entries}

@@ -2,18 +2,18 @@
 
 The same arithmetic as NVIDIA's ``cuda_occupancy.h`` (CUDA 13.0) in its opt-in mode, that is, with the kernel's own
 dynamic shared memory allowed up to the limit of the chip. (Its default mode gives 0 blocks, hence 0 %, for every kernel
-with more than 48 KiB of shared memory.) Limits of the chips are in ``data/occupancy_limits.csv``.
+with more than 48 KiB of shared memory.) Limits of the chips are in ``data/compute_capabilities.csv``.
 """
 
 from __future__ import annotations
 
-import csv
 import functools
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 import numpy.typing as npt
+
+from cuptiprof.data.chips import parsed, rows_of
 
 Int64 = npt.NDArray[np.int64]
 
@@ -89,11 +89,9 @@ def chip_limits(major: int, minor: int) -> ChipLimits | None:
 
 @functools.lru_cache(maxsize=1)
 def _table() -> dict[tuple[int, int], ChipLimits]:
-    text = resources.files("cuptiprof").joinpath("data/occupancy_limits.csv").read_text(encoding="utf-8")
     out = {}
-    for row in csv.DictReader(text.splitlines()):
-        major, minor = row["cc"].split(".")
-        out[int(major), int(minor)] = ChipLimits(
+    for row in rows_of("compute_capabilities.csv"):
+        out[parsed(row["cc"])] = ChipLimits(
             max_threads_per_sm=int(row["max_threads_per_sm"]),
             max_warps_per_sm=int(row["max_warps_per_sm"]),
             max_blocks_per_sm=int(row["max_blocks_per_sm"]),

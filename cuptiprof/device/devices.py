@@ -76,12 +76,12 @@ class SimulatedDevice(Device):
     simulated = True
 
     def __init__(self, chip: str = "H100", spec: str = "sim", *, virtual_clock: bool = False, devices: int = 1) -> None:
-        from cuptiprof.sim.roofline import CHIPS
+        from cuptiprof.data.chips import BOARDS
         from cuptiprof.sim.sim_clocks import SimClocks
         from cuptiprof.sim.sim_device import Setup, SimDevice, library_path
 
-        if chip not in CHIPS:
-            raise DeviceError(f"unknown simulated chip {chip!r}", hint=f"one of: {', '.join(CHIPS)}")
+        if chip not in BOARDS:
+            raise DeviceError(f"unknown simulated chip {chip!r}", hint=f"one of: {', '.join(BOARDS)}")
         self.chip = chip
         self.unmodelled: dict[str, int] = {}  # PyTorch operators that the model took as element-wise, with their calls
         self.sim: SimDevice = SimDevice()

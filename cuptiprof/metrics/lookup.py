@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cuptiprof import _core
+from cuptiprof.data.chips import CHIPS
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.expression import parse
@@ -92,9 +93,9 @@ def from_entry(entry: Entry, target: Target) -> Metric:
         return Metric(
             entry.name, entry.description, entry.unit, expression, entry.status, entry.kind, entry.category, notes
         )
-    if target.exists is not None and target.chip in name_tables.chips() and entry.available_on(target.chip):
+    if target.exists is not None and target.chip in CHIPS and entry.available_on(target.chip):
         raise _refused(entry, target, target.exists)
-    raise lacks(entry.name, target, name_tables.names_of(entry.chips, name_tables.chips()))
+    raise lacks(entry.name, target, name_tables.names_of(entry.chips, CHIPS))
 
 
 def _refused(entry: Entry, target: Target, exists: Exists) -> MetricError:

@@ -12,15 +12,6 @@ from cuptiprof.metrics.perfworks import Kind
 
 
 @dataclass(frozen=True)
-class Chip:
-    """A chip: ``like`` is the one whose section lists hold for it, ``products`` are boards that carry it."""
-
-    name: str
-    like: str
-    products: str
-
-
-@dataclass(frozen=True)
 class Entry:
     """A named metric before any chip is chosen; ``chips`` as in the files, ``expression`` empty if there is none."""
 
@@ -103,12 +94,6 @@ def _rows(file: str) -> Iterator[dict[str, str]]:
     for line in lines[1:]:
         if line:
             yield dict(zip(head, line.split("\t"), strict=True))
-
-
-@functools.lru_cache(maxsize=1)
-def chips() -> dict[str, Chip]:
-    """Chip name -> chip, in the order of generations."""
-    return {row["chip"]: Chip(row["chip"], row["like"], row["products"]) for row in _rows("chips.tsv")}
 
 
 def _entries(file: str) -> dict[str, Entry]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+from cuptiprof.data.chips import CHIPS
 from cuptiprof.errors import FilterError, MetricError
 from cuptiprof.filter.kernel_filter import KernelFilter
 from cuptiprof.metrics import name_tables
@@ -115,7 +116,7 @@ def select_section(section: Section, target: Target, sampling: bool = False) -> 
 
 def _is_new(target: Target) -> bool:
     """A chip that the catalogue has no lists for: the planner alone decides."""
-    return target.chip not in name_tables.chips()
+    return target.chip not in CHIPS
 
 
 def _why_not(name: str, row: SectionRow, target: Target) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from cuptiprof import _core
+from cuptiprof.data.chips import CHIPS
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.metric import Describe, Exists
@@ -30,7 +31,7 @@ class Target:
     @property
     def like(self) -> str:
         """The chip whose ncu section lists hold for this one; the chip itself if the catalogue does not know it."""
-        known = name_tables.chips().get(self.chip)
+        known = CHIPS.get(self.chip)
         return known.like if known else self.chip
 
     def can_count(self, names: Iterable[str]) -> bool:
@@ -87,13 +88,11 @@ def check_chip(chip: str, more: Iterable[str] = ()) -> str:
     Raises:
         MetricError: it has not; the hint gives the nearest names, and those of boards such as "H100".
     """
-    known = [*name_tables.chips(), *(c for c in more if c not in name_tables.chips())]
+    known = [*CHIPS, *(c for c in more if c not in CHIPS)]
     if chip in known:
         return chip
     word = chip.strip().upper()
-    boards = [
-        c.name for c in name_tables.chips().values() if word and word in c.products.upper().replace(",", " ").split()
-    ]
+    boards = [c.name for c in CHIPS.values() if word and word in c.products.upper().replace(",", " ").split()]
     near = [c for c in known if c.upper() == word] or boards or _core.nearest_names(word[:100], known, 3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise MetricError(f"unknown chip {chip[:100]!r}", hint=f"{hint}Chip names are exact; known: {', '.join(known)}")

@@ -90,10 +90,10 @@ class TracePlayer:
     @property
     def chip(self) -> str:
         """The simulated chip nearest to the recorded one."""
-        from cuptiprof.sim.roofline import CHIPS
+        from cuptiprof.data.chips import BOARDS
 
         names = " ".join(self.result.devices["name"]) if len(self.result.devices) else ""
-        return next((c for c in CHIPS if re.search(rf"\b{c}\b", names)), "H100")
+        return next((c for c in BOARDS if re.search(rf"\b{c}\b", names)), "H100")
 
     @property
     def devices(self) -> int:

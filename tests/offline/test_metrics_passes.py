@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cuptiprof import _core, metrics
+from cuptiprof.data import chips
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.catalogue import resolve_events
@@ -106,12 +107,12 @@ def chips_of(library: _core.CuptiLibrary) -> list[str]:
 
 
 def test_the_catalogue_knows_every_chip_of_the_library(library: _core.CuptiLibrary) -> None:
-    assert sorted(name_tables.chips()) == sorted(chips_of(library))
+    assert sorted(chips.CHIPS) == sorted(chips_of(library))
     with pytest.raises(MetricError):
         open_planner("GV11B", library).properties("sm__cycles_active.sum")
 
 
-@pytest.mark.parametrize("chip", name_tables.chips())
+@pytest.mark.parametrize("chip", chips.CHIPS)
 def test_availability_is_what_the_library_says(chip: str, planner: Planners) -> None:
     """For metrics, events, rooflines, ncu's derived names and sections, on all chips."""
     exists = asked(planner(chip))

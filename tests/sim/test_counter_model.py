@@ -8,6 +8,7 @@ import pytest
 from counter_abi import CounterApi
 from counter_objects import Host, kernel
 
+from cuptiprof.data.chips import BOARDS
 from cuptiprof.errors import DeviceError
 from cuptiprof.sim.sim_device import SimDevice
 
@@ -68,7 +69,7 @@ def test_what_is_not_a_counter_cannot_be_given(sim: SimDevice) -> None:
 
 
 def test_every_metric_of_every_chip_has_a_plausible_true_value(sim: SimDevice) -> None:
-    for chip, cupti in (("V100", "GV100"), ("A100", "GA100"), ("L4", "AD104"), ("H100", "GH100"), ("B200", "GB100")):
+    for chip, cupti in {b.chip: (b.name, b.chip) for b in BOARDS.values()}.values():
         sim.reset(chip=chip, virtual_clock=True)
         host, op, seen = Host(CounterApi(), cupti), kernel(sim, "gemm"), 0
         for kind in range(3):

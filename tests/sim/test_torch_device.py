@@ -17,11 +17,12 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 import cuptiprof
+from cuptiprof.data.chips import BOARDS
 from cuptiprof.data.result import Result
 from cuptiprof.sim.pytorch.calls import Array, Call
 from cuptiprof.sim.pytorch.launches import duration_ns
 from cuptiprof.sim.pytorch.operators import plan
-from cuptiprof.sim.roofline import CHIPS, KERNEL_LATENCY_NS
+from cuptiprof.sim.roofline import KERNEL_LATENCY_NS
 from cuptiprof.sim.sim_device import SimDevice
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,7 +147,7 @@ def test_views_launch_nothing_and_reading_a_value_waits() -> None:
 def test_durations_follow_the_model() -> None:
     a = torch.randn(512, 512)
     result = profiled(lambda: a @ a, "sim:A100")
-    chip, shape = CHIPS["A100"], Array((512, 512), strides=(512, 1))
+    chip, shape = BOARDS["A100"], Array((512, 512), strides=(512, 1))
     expected, _ = plan(Call("mm", (shape, shape), {}, (shape,), chip))
     assert result.kernels["duration"].tolist() == [duration_ns(chip, w) for w in expected]
     assert result.kernels["duration"][0] > KERNEL_LATENCY_NS

@@ -12,12 +12,12 @@ from cuptiprof.bench import CounterValue
 from cuptiprof.bench.attained import make_roofline
 from cuptiprof.bench.counted_calls import Demand, Read
 from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
+from cuptiprof.data.chips import BOARDS
 from cuptiprof.device.driver import DeviceAttribute
 from cuptiprof.errors import BenchError
-from cuptiprof.sim.roofline import CHIPS
 
 # What the driver says of boards that NVIDIA's data sheets describe (clock: boost, as the sheets count).
-BOARDS = {  # SMs, kHz of an SM and of the memory, bits of its bus, compute capability
+DRIVER_SAYS = {  # SMs, kHz of an SM and of the memory, bits of its bus, compute capability
     "H100": (132, 1_830_000, 2_619_000, 5120, 9, 0),
     "A100": (108, 1_410_000, 1_593_000, 5120, 8, 0),
     "A10": (72, 1_695_000, 6_251_000, 384, 8, 6),
@@ -36,7 +36,7 @@ def gpu(board: str, **changes: int) -> Any:
                 DeviceAttribute.COMPUTE_CAPABILITY_MAJOR,
                 DeviceAttribute.COMPUTE_CAPABILITY_MINOR,
             ),
-            BOARDS[board],
+            DRIVER_SAYS[board],
             strict=True,
         )
     ) | {DeviceAttribute[name]: value for name, value in changes.items()}
@@ -48,7 +48,7 @@ SIMULATED: Any = SimpleNamespace(device=SimpleNamespace(simulated=True), chip="H
 
 @pytest.mark.parametrize("chip", ["H100", "A100", "V100"])
 def test_peaks_from_the_driver_are_those_of_the_data_sheet(chip: str) -> None:
-    real, sheet = gpu(chip), CHIPS[chip]
+    real, sheet = gpu(chip), BOARDS[chip]
     assert peak_byte_rate(real) == pytest.approx(sheet.dram, rel=0.01)
     assert peak_flop_rate(real, "float16") == pytest.approx(sheet.half, rel=0.01)
     assert peak_flop_rate(real, "float32") == pytest.approx(sheet.float32, rel=0.08)  # H100's sheet has 1.98 GHz there
@@ -71,7 +71,7 @@ def test_the_nearest_roof() -> None:
     for flops, amount, bound in ((1e9, 1e3, "compute"), (1e6, 1e6, "memory")):
         r = make_roofline(h100, Demand(flops=flops, bytes=amount, dtype="bfloat16"), Read(), 10_000)
         assert r is not None and r.bound == bound
-        peaks = {"compute": flops / 1e-5 / CHIPS["H100"].half, "memory": amount / 1e-5 / CHIPS["H100"].dram}
+        peaks = {"compute": flops / 1e-5 / BOARDS["H100"].half, "memory": amount / 1e-5 / BOARDS["H100"].dram}
         assert r.share == pytest.approx(peaks[bound]) and r.intensity == flops / amount
     only_bytes = make_roofline(h100, Demand(bytes=3.35e6), Read(), 2_000)
     assert only_bytes is not None and only_bytes.bound == "memory" and only_bytes.share == pytest.approx(0.5)

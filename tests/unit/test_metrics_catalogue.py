@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cuptiprof
+from cuptiprof.data import chips
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import memory_path, name_tables, resolve, resolve_events, resolve_section, resolve_set, select
 from cuptiprof.metrics.catalogue import MAX_NAMES
 from cuptiprof.metrics.expression import parse
 from cuptiprof.metrics.perfworks import split_name
 
-CHIPS = list(name_tables.chips())
+CHIPS = list(chips.CHIPS)
 PACKAGE = Path(cuptiprof.__file__).parent
 MEMORY_PATH = [
     "dram_read_throughput",

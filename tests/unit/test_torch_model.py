@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from cuptiprof.data.chips import BOARDS
 from cuptiprof.sim.pytorch.calls import Array, Call
 from cuptiprof.sim.pytorch.launches import Copy, KernelWork, Set, Wait, Work, duration_ns
 from cuptiprof.sim.pytorch.operators import OPERATORS, plan
 from cuptiprof.sim.pytorch.tensor_lists import OptimizerStep
-from cuptiprof.sim.roofline import CHIPS
 
 
 def ask(op: str, *args: Any, out: Any = None, chip: str = "H100", **fields: Any) -> list[Work]:
     outputs = () if out is None else out if isinstance(out, tuple) else (out,)
-    return plan(Call(op, args, {}, outputs, CHIPS[chip], **fields))[0]
+    return plan(Call(op, args, {}, outputs, BOARDS[chip], **fields))[0]
 
 
 def one(work: list[Work]) -> KernelWork:
@@ -59,13 +59,13 @@ def test_product_names_follow_chip_type_and_layout() -> None:
     assert one(ask("mm", half, half, out=half, chip="A100")).name.startswith("sm80_xmma_gemm_f16f16")
     brain = Array((512, 512), "bfloat16")
     assert one(ask("mm", brain, brain, out=brain)).name.startswith("sm90_xmma_gemm_bf16bf16_bf16f32")
-    assert one(ask("mm", brain, brain, out=brain, chip="V100")).peak == pytest.approx(CHIPS["V100"].float32, rel=0.6)
+    assert one(ask("mm", brain, brain, out=brain, chip="V100")).peak == pytest.approx(BOARDS["V100"].float32, rel=0.6)
 
 
 def test_faster_types_take_less_time() -> None:
     def ns(dtype: str, **fields: Any) -> int:
         a = Array((4096, 4096), dtype)
-        return duration_ns(CHIPS["H100"], one(ask("mm", a, a, out=a, **fields)))
+        return duration_ns(BOARDS["H100"], one(ask("mm", a, a, out=a, **fields)))
 
     assert ns("bfloat16") < ns("float32", tf32=True) < ns("float32")
 
@@ -131,7 +131,7 @@ def test_convolution() -> None:
         ["nchwToNhwcKernel"],
         ["nhwcToNchwKernel"],
     ]
-    assert main[0].peak == CHIPS["H100"].tf32  # torch's default for convolutions
+    assert main[0].peak == BOARDS["H100"].tf32  # torch's default for convolutions
     assert len(ask("convolution", x, w, *rest, out=y, cudnn_tf32=False)) == 1
     back = ask("convolution_backward", y, x, w, [64], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, True], out=(w, w))  # fmt: skip
     names = [k.name for k in back if isinstance(k, KernelWork)]
@@ -156,23 +156,23 @@ def test_an_optimizer_step_becomes_list_launches() -> None:
     ops = ["mul_", "lerp_", "mul_", "addcmul_", "sqrt", "addcdiv_"]
     for p in parameters:
         for op in ops:
-            step.add(Call(op, (p,), {}, (p,), CHIPS["H100"], True))
+            step.add(Call(op, (p,), {}, (p,), BOARDS["H100"], True))
     work = step.work()
     assert len(work) == len(ops)  # each operator of the sequence once, over all parameters
     uneven = OptimizerStep(3)
     for p, op in zip(parameters, ("mul_", "sqrt", "mul_"), strict=True):
-        uneven.add(Call(op, (p,), {}, (p,), CHIPS["H100"], True))
+        uneven.add(Call(op, (p,), {}, (p,), BOARDS["H100"], True))
     assert len(uneven.work()) == 2
     assert OptimizerStep(3).work() == []
 
 
 def test_the_unknown_is_elementwise_and_said_to_be_unknown() -> None:
     a = Array((64, 64))
-    work, known = plan(Call("no_such_operator", (a,), {}, (a,), CHIPS["H100"]))
+    work, known = plan(Call("no_such_operator", (a,), {}, (a,), BOARDS["H100"]))
     assert not known and one(work).moved == 2 * a.bytes
-    assert plan(Call("no_such_operator", (a,), {}, (a,), CHIPS["H100"], True))[1]
+    assert plan(Call("no_such_operator", (a,), {}, (a,), BOARDS["H100"], True))[1]
     for op in ("empty", "_unsafe_view", "set_"):
-        assert plan(Call(op, (a,), {}, (a,), CHIPS["H100"])) == ([], True)
+        assert plan(Call(op, (a,), {}, (a,), BOARDS["H100"])) == ([], True)
 
 
 @pytest.mark.parametrize("op", sorted(OPERATORS))
@@ -180,7 +180,7 @@ def test_every_operator_gives_launches_that_a_gpu_takes(op: str) -> None:
     """Arguments that make no sense may be refused (the caller counts that); what is launched must be launchable."""
     x, i, square = Array((4, 4, 6, 6)), Array((4,), "int64"), Array((4, 4))
     planned = 0
-    for chip in CHIPS.values():
+    for chip in BOARDS.values():
         for args in (
             (x, x, x, x, x),
             (x, i, x),
@@ -202,4 +202,4 @@ def test_every_operator_gives_launches_that_a_gpu_takes(op: str) -> None:
                     assert 1 <= w.block[0] * w.block[1] * w.block[2] <= 1024
                     assert w.shared <= (232448 if chip.architecture >= 90 else 98304)
                     assert w.registers * w.block[0] * w.block[1] * w.block[2] <= 65536
-    assert planned >= len(CHIPS)
+    assert planned >= len(BOARDS)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cuptiprof import _core
+from cuptiprof.data.chips import CHIPS
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.library import count_passes
@@ -52,7 +53,7 @@ def list_entries(entries: Iterable[Entry], target: Target | None, search: str | 
     columns = (_NAME, _STATUS, _UNIT, _DESCRIPTION, _CATEGORY, _KIND, _EXPRESSION, _CHIPS, _NOTES)
     data: dict[str, list[Any]] = {c.key: [getattr(entry, c.key) for entry, _ in rows] for c in columns}
     data["expression"] = [expression for _, expression in rows]
-    data["chips"] = [" ".join(name_tables.names_of(entry.chips, name_tables.chips())) for entry, _ in rows]
+    data["chips"] = [" ".join(name_tables.names_of(entry.chips, CHIPS)) for entry, _ in rows]
     columns = tuple(_hidden(c) if c is _EXPRESSION else c for c in columns)
     footers = (f"{lacking} more that {target.chip} lacks or that have no counter",) if target and lacking else ()
     return View(columns, data, footers, _nothing(search))
@@ -77,7 +78,7 @@ def describe_metrics(
     for metric in metrics:
         if metric.notes and metric.status != "perfworks":
             footers.append(f"{metric.name}: {metric.notes}")
-    everywhere = " ".join(name_tables.chips())
+    everywhere = " ".join(CHIPS)
     for metric in metrics:
         if 0 < len(chips.get(metric.name, "")) < len(everywhere):
             footers.append(f"{metric.name} is on: {chips[metric.name]}")

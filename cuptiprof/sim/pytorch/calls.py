@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cuptiprof.sim.roofline import ChipRoofline
+from cuptiprof.data.chips import Board
 
 _ITEMSIZE = {
     "int16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8,
@@ -71,7 +71,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[Array, ...]
-    chip: ChipRoofline
+    chip: Board
     pointwise: bool = False  # torch tags the operator so
     tf32: bool = False  # float32 products may use TF32
     cudnn_tf32: bool = True  # float32 convolutions may

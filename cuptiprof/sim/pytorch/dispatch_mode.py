@@ -18,12 +18,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cuptiprof.data.chips import BOARDS
 from cuptiprof.sim.pytorch.calls import Array, Call
 from cuptiprof.sim.pytorch.launches import Copy, KernelWork, Set, Work, duration_ns
 from cuptiprof.sim.pytorch.operators import plan
 from cuptiprof.sim.pytorch.products import PRODUCTS
 from cuptiprof.sim.pytorch.tensor_lists import OptimizerStep
-from cuptiprof.sim.roofline import CHIPS
 from cuptiprof.sim.sim_device import Flag, Op, SimDevice
 
 _COPY_KINDS = {"HtoD": 1, "DtoH": 2, "DtoD": 8}  # CUpti_ActivityMemcpyKind
@@ -59,7 +59,7 @@ class TorchSimulation:
 
     def __init__(self, device: SimDevice, chip: str) -> None:
         self.device = device
-        self.chip = CHIPS[chip]
+        self.chip = BOARDS[chip]
         self.process = os.getpid()
         self.unmodelled: Counter[str] = Counter()
         self._operators: dict[Any, _Operator] = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cuptiprof.data.chips import Board
 from cuptiprof.sim import roofline
-from cuptiprof.sim.roofline import ChipRoofline
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def grid(count: int, per_block: int) -> tuple[int, int, int]:
     return (max(1, -(-count // per_block)), 1, 1)
 
 
-def duration_ns(chip: ChipRoofline, work: Work) -> int:
+def duration_ns(chip: Board, work: Work) -> int:
     """Modelled duration of one piece of work, ns (0: a wait has none of its own)."""
     if isinstance(work, KernelWork):
         return roofline.kernel_ns(
