@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 import sys
@@ -22,6 +21,7 @@ from cuptiprof.cli import (
 )
 from cuptiprof.cli.output import tolerate
 from cuptiprof.errors import CuptiprofError
+from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.version import __version__
 
 COMMANDS = {
@@ -41,14 +41,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
-        if wrong and (near := difflib.get_close_matches(wrong[1], COMMANDS, 1)):
-            message += f" (did you mean {near[0]}?)"
+        if wrong:
+            message += did_you_mean(wrong[1], COMMANDS)
         known = list(self._option_string_actions)
         for word in message.split():
             if word.startswith("-") and word not in known:
-                near = difflib.get_close_matches(word.split("=")[0], known, 1)
-                if near:
-                    message += f" (did you mean {near[0]}?)"
+                message += did_you_mean(word.split("=")[0], known)
                 break
         self.exit(2, f"{self.prog}: error: {message}\nTry '{self.prog} --help'.\n")
 

@@ -33,7 +33,7 @@ from cuptiprof.cli.bench_progress import Progress, describe
 from cuptiprof.cli.output import has_rich
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, ResultError
 from cuptiprof.text.names import printable
-from cuptiprof.text.nearest import nearest
+from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import UNITS
 
 SUMMARY = "Run the benchmarks of a Python file over their parameters, or show and compare stored results."
@@ -267,7 +267,7 @@ def _check_plot(arguments: argparse.Namespace, names: set[str]) -> None:
     if os.path.splitext(arguments.plot)[1] not in PLOT_FORMATS:
         raise BenchError(f"--plot {arguments.plot}: no such format", hint=f"one of: {', '.join(PLOT_FORMATS)}")
     if arguments.x not in names:
-        raise BenchError(f"--x: no parameter {arguments.x!r}{nearest(arguments.x, names)}")
+        raise BenchError(f"--x: no parameter {arguments.x!r}{did_you_mean(arguments.x, names)}")
 
 
 def _overrides(a: argparse.Namespace) -> Mapping[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cuptiprof import _core
 from cuptiprof.data.chips import CHIPS
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import name_tables
@@ -21,6 +20,7 @@ from cuptiprof.metrics.perfworks import (
     split_name,
 )
 from cuptiprof.metrics.target import Target
+from cuptiprof.text.nearest import nearest
 
 # Names of Nsight Compute that no counter stands behind: start of the name -> what it is instead.
 _NO_COUNTERS = (
@@ -177,7 +177,7 @@ def lacks(name: str, target: Target, chips: Iterable[str]) -> MetricError:
 def unknown(name: str, what: str, candidates: Iterable[str], first: Iterable[str] = ()) -> MetricError:
     """The error for an unknown name, with the nearest ones."""
     shown = name if len(name) <= 100 else name[:97] + "..."
-    near = list(dict.fromkeys([*first, *_core.nearest_names(name[:200], candidates, 3)]))
+    near = list(dict.fromkeys([*first, *nearest(name, candidates)]))
     hint = (
         f"Did you mean {' or '.join(near[:3])}?" if near else "'cuptiprof metrics --search WORD' lists what there is."
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cuptiprof import _core
 from cuptiprof.data.chips import CHIPS
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.metric import Describe, Exists
 from cuptiprof.metrics.name_tables import Entry
+from cuptiprof.text.nearest import nearest
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,6 @@ def check_chip(chip: str, more: Iterable[str] = ()) -> str:
         return chip
     word = chip.strip().upper()
     boards = [c.name for c in CHIPS.values() if word and word in c.products.upper().replace(",", " ").split()]
-    near = [c for c in known if c.upper() == word] or boards or _core.nearest_names(word[:100], known, 3)
+    near = [c for c in known if c.upper() == word] or boards or nearest(word[:100], known)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise MetricError(f"unknown chip {chip[:100]!r}", hint=f"{hint}Chip names are exact; known: {', '.join(known)}")

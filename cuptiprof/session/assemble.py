@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cuptiprof import _core
 from cuptiprof.data.result import Result, from_native
 from cuptiprof.data.tables import Array, Table, merge
+from cuptiprof.text.nearest import nearest
 from cuptiprof.version import __version__
 
 if TYPE_CHECKING:
@@ -135,9 +136,7 @@ def _counted_mask(result: Result, kernel_filter: KernelFilter, counters: LiveCou
 def _empty_selection(result: Result, kernel_filter: KernelFilter, store: _core.Store) -> list[EmptySelectionWarning]:
     if len(result.kernels) or not result.losses["filter_rejected"]:
         return []
-    from cuptiprof.filter.function_names import nearest_names
-
-    names = nearest_names(" ".join(kernel_filter.name_patterns), store.kernel_names())
+    names = nearest(" ".join(kernel_filter.name_patterns), store.kernel_names(), 5)
     text = f"no kernel matched {kernel_filter.describe()}; the nearest names were: {', '.join(names) or '(none)'}"
     _note(result.metadata, text)
     return [EmptySelectionWarning(text)]

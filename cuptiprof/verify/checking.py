@@ -14,6 +14,7 @@ from cuptiprof import _core
 from cuptiprof.counters.live import CounterWarning
 from cuptiprof.errors import CuptiprofError, MetricError
 from cuptiprof.session.profile import profile
+from cuptiprof.text.nearest import nearest
 from cuptiprof.verify import activity, arithmetic, control_flow, memory, occupancy_probes, times
 from cuptiprof.verify.kernel_launch import Values
 from cuptiprof.verify.machine import Machine
@@ -59,7 +60,7 @@ def choose(names: Sequence[str] | None) -> list[Probe]:
     known = all_probes()
     for name in names or ():
         if name not in known:
-            near = _core.nearest_names(name, list(known))
+            near = nearest(name, known, 5)
             raise MetricError(f"unknown probe {name!r}", hint=f"did you mean {', '.join(near)}?" if near else "")
     return [known[n] for n in dict.fromkeys(names)] if names else list(known.values())
 

@@ -3,9 +3,9 @@
 import pytest
 
 from cuptiprof.errors import FilterError
-from cuptiprof.filter.function_names import nearest_names
 from cuptiprof.filter.kernel_filter import KernelFilter
 from cuptiprof.filter.launch import Launch
+from cuptiprof.text.nearest import nearest
 
 VECTOR = "_ZN2at6native29vectorized_elementwise_kernelILi4EfEEviT0_"
 VECTOR_DEMANGLED = "void at::native::vectorized_elementwise_kernel<4, float>(int, float)"
@@ -376,10 +376,10 @@ def test_nearest_names():
         "relu",
         "copy",
     ]
-    assert nearest_names("vectorised_kernel", known)[0] == "vectorized_elementwise_kernel"
-    assert nearest_names("regex:.*GEMM.*", known, k=1) == ["ampere_sgemm_128x64_tn"]
-    assert nearest_names("at::native::reduce*", known)[0] == "reduce_kernel"
-    assert nearest_names("redcue_kernel", known, k=1) == ["reduce_kernel"]
-    assert len(nearest_names("x", known)) == 5
-    assert nearest_names("x", []) == []
-    assert nearest_names("", ["b", "a", "a"], k=9) == ["a", "b"]
+    assert nearest("vectorised_kernel", known)[0] == "vectorized_elementwise_kernel"
+    assert nearest("regex:.*GEMM.*", known, k=1) == ["ampere_sgemm_128x64_tn"]
+    assert nearest("at::native::reduce*", known)[0] == "reduce_kernel"
+    assert nearest("redcue_kernel", known, k=1) == ["reduce_kernel"]
+    assert len(nearest("x", known, 5)) == 5
+    assert nearest("x", []) == []
+    assert nearest("", ["b", "a", "a"], k=9) == ["a", "b"]

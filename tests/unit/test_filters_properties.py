@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from cuptiprof import _core
 from cuptiprof.errors import FilterError
-from cuptiprof.filter.function_names import function_base, nearest_names
+from cuptiprof.filter.function_names import function_base
 from cuptiprof.filter.kernel_filter import KernelFilter
 from cuptiprof.filter.launch import Launch
+from cuptiprof.text.nearest import nearest
 
 quick = settings(max_examples=300, deadline=None)
 patterns = st.text(alphabet="ab*?[]!-é\n", min_size=1, max_size=8)
@@ -234,7 +235,7 @@ def test_names_may_be_anything(text):
     assert isinstance(_core.demangle(text), str)
     assert isinstance(function_base(text), str)
     assert _core.qualified_name(text).endswith(function_base(text))
-    assert nearest_names(text, [text, "k"]) != []
+    assert nearest(text, [text, "k"]) != []
 
 
 @quick

@@ -15,7 +15,7 @@ from cuptiprof.bench.results.store import Results
 from cuptiprof.errors import BenchError, ResultError
 from cuptiprof.io.files import replacing_file
 from cuptiprof.text.names import printable
-from cuptiprof.text.nearest import nearest
+from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import UNITS, ns_per
 
 FORMATS = (".svg", ".png")
@@ -59,7 +59,9 @@ def lines_over(rows: Sequence[Row], x: str) -> dict[str, list[tuple[Scalar, Inte
     """
     known = dict.fromkeys(name for row in rows for name in row.params)
     if x not in known:
-        raise BenchError(f"--x: no parameter {x!r}{nearest(x, known)}", hint=f"there are: {', '.join(known) or 'none'}")
+        raise BenchError(
+            f"--x: no parameter {x!r}{did_you_mean(x, known)}", hint=f"there are: {', '.join(known) or 'none'}"
+        )
     lines: dict[str, list[tuple[Scalar, Interval]]] = {}
     for row in rows:
         m = row.measurement

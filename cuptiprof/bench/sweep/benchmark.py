@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from cuptiprof.bench.options import SweepOptions, check_names
 from cuptiprof.bench.results.points import Params, Point, make_points
 from cuptiprof.errors import BenchError
-from cuptiprof.text.nearest import nearest
+from cuptiprof.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -80,13 +80,13 @@ class Benchmark:
         named = [n for n, p in taken.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         if must_take_all and not any_name and (unknown := [n for n in self.parameters if n not in named]):
             raise BenchError(
-                f"{what} has no parameter {unknown[0]!r}{nearest(unknown[0], named)}",
+                f"{what} has no parameter {unknown[0]!r}{did_you_mean(unknown[0], named)}",
                 hint=f"it takes: {', '.join(named) or 'nothing'}",
             )
         for name in named:
             if taken[name].default is inspect.Parameter.empty and name not in self.parameters:
                 raise BenchError(
-                    f"{what}: parameter {name!r} has no values{nearest(name, self.parameters)}",
+                    f"{what}: parameter {name!r} has no values{did_you_mean(name, self.parameters)}",
                     hint=f'params={{"{name}": [...]}}, or give it a default',
                 )
 

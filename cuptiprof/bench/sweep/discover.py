@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cuptiprof.bench.sweep.benchmark import Benchmark, forget, registered
 from cuptiprof.errors import BenchError
-from cuptiprof.text.nearest import nearest
+from cuptiprof.text.nearest import did_you_mean
 
 
 def find_benchmarks(target: str) -> tuple[Benchmark, ...]:
@@ -23,7 +23,7 @@ def find_benchmarks(target: str) -> tuple[Benchmark, ...]:
     path = Path(file)
     if not path.is_file():
         near = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        raise BenchError(f"no such file: {file}{nearest(path.name, near)}")
+        raise BenchError(f"no such file: {file}{did_you_mean(path.name, near)}")
     found = registered(_load(path))
     if not found:
         raise BenchError(f"{file} has no benchmarks", hint="put @cuptiprof.benchmark(params={...}) on a function")
@@ -34,7 +34,9 @@ def find_benchmarks(target: str) -> tuple[Benchmark, ...]:
         return found
     chosen = tuple(b for b in found if b.name == name)
     if not chosen:
-        raise BenchError(f"{file} has no benchmark {name!r}{nearest(name, names)}", hint=f"it has: {', '.join(names)}")
+        raise BenchError(
+            f"{file} has no benchmark {name!r}{did_you_mean(name, names)}", hint=f"it has: {', '.join(names)}"
+        )
     return chosen
 
 

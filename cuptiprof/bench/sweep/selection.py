@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from cuptiprof.bench.results.measurement import Scalar
 from cuptiprof.errors import BenchError
-from cuptiprof.text.nearest import nearest
+from cuptiprof.text.nearest import did_you_mean
 
 _CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 _ORDER: dict[str, Callable[[float, float], bool]] = {
@@ -77,7 +77,7 @@ def select(
         known = dict.fromkeys(name for item in items for name in params_of(item))
         if condition.name not in known:
             raise BenchError(
-                f"--filter: no parameter {condition.name!r}{nearest(condition.name, known)}",
+                f"--filter: no parameter {condition.name!r}{did_you_mean(condition.name, known)}",
                 hint=f"there are: {', '.join(known) or 'none'}",
             )
         if condition.sign == "=":
@@ -94,7 +94,7 @@ def _check_values(condition: Condition, present: Sequence[Scalar]) -> None:
         if not any(_equal(value, text) for value in present):
             shown = list(dict.fromkeys(str(v) for v in present if v is not None))
             raise BenchError(
-                f"--filter: no point has {condition.name}={text}{nearest(text, shown)}",
+                f"--filter: no point has {condition.name}={text}{did_you_mean(text, shown)}",
                 hint=f"there are: {', '.join(shown[:20])}",
             )
 
