@@ -20,7 +20,7 @@ namespace {
 Strategy strategy_of(const std::string& name) {
 #define CP_STRATEGY(enumerator, code, text) \
   if (name == text) return Strategy::enumerator;
-#include "store/codes.def"
+#include "base/codes.def"
   throw py::value_error("no strategy " + name);
 }
 

@@ -60,7 +60,7 @@ py::dict codes() {
 #define CP_MEMORY_KIND(enumerator, text) put(memory_kind, CUPTI_ACTIVITY_MEMORY_KIND_##enumerator, text);
 #define CP_SYNC_KIND(enumerator, text) put(sync_kind, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_##enumerator, text);
 #define CP_OVERHEAD_KIND(enumerator, text) put(overhead_kind, CUPTI_ACTIVITY_OVERHEAD_##enumerator, text);
-#include "store/codes.def"
+#include "base/codes.def"
   py::dict lists;
   lists["range_kind"] = range_kind;
   lists["strategy"] = strategy;
@@ -76,7 +76,7 @@ py::list activities() {
   py::list out;
 #define CP_ACTIVITY(text, enumerator) \
   out.append(py::make_tuple(text, static_cast<int>(CUPTI_ACTIVITY_KIND_##enumerator)));
-#include "store/codes.def"
+#include "base/codes.def"
   return out;
 }
 

@@ -10,7 +10,7 @@ from cuptiprof.errors import CuptiprofError
 KINDS: dict[str, tuple[int, ...]] = {
     name: tuple(kind for other, kind in _core.ACTIVITIES if other == name) for name, _ in _core.ACTIVITIES
 }
-"""Name -> values of CUpti_ActivityKind (csrc/store/codes.def)."""
+"""Name -> values of CUpti_ActivityKind (csrc/base/codes.def)."""
 
 DEFAULT = (
     "kernel",

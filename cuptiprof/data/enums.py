@@ -1,4 +1,4 @@
-"""What numbers in columns stand for, as people write them: CUPTI's enumerations and ours (csrc/store/codes.def)."""
+"""What numbers in columns stand for, as people write them: CUPTI's enumerations and ours (csrc/base/codes.def)."""
 
 from __future__ import annotations
 

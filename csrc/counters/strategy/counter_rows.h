@@ -13,11 +13,11 @@ namespace cuptiprof {
 
 enum class Strategy : uint8_t {
 #define CP_STRATEGY(enumerator, code, text) enumerator = code,
-#include "store/codes.def"
+#include "base/codes.def"
 };
 enum class RangeKind : uint8_t {
 #define CP_RANGE_KIND(enumerator, code, text) enumerator = code,
-#include "store/codes.def"
+#include "base/codes.def"
 };
 
 struct CounterRow {
