@@ -15,7 +15,7 @@ def test_the_stand_in_is_the_board(name: str, sim: SimDevice) -> None:
     sim.reset(chip=name, virtual_clock=True)
     with cuptiprof.profile(device=f"sim:{name}") as prof:
         sim.launch("k")
-    board, device = BOARDS[name], prof.result.devices.row(0)
+    board, device = BOARDS[name], prof.result().devices.row(0)
     assert device["name"] == f"{board.product} (simulated)"
     assert 10 * device["compute_capability_major"] + device["compute_capability_minor"] == board.architecture
     assert (device["num_multiprocessors"], device["core_clock_rate"]) == (board.sms, board.clock_khz)
