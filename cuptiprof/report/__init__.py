@@ -1,66 +1,20 @@
 """Reports: a view turns a Result into a table, a renderer turns the table into text.
 
-A new view is one file with one function and one line here.
+A new view is one file with one function in `views/` and one line in its `__init__.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from cuptiprof.analysis.kernel_counters import RecordedPlan
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Column, Report, View
-from cuptiprof.report.views import (
-    api_trace,
-    gpu_trace,
-    memory_path,
-    metrics_table,
-    nvprof_metrics,
-    priorities,
-    region_table,
-    samples,
-    section_pages,
-    summary,
-)
+from cuptiprof.report.views import VIEWS
 from cuptiprof.text.units import check_time_unit
 
 __all__ = ["VIEWS", "Column", "Report", "View", "make_report"]
-
-VIEWS: dict[str, Callable[..., View]] = {
-    "summary": summary.view,
-    "gpu-trace": gpu_trace.view,
-    "api-trace": api_trace.view,
-    "regions": region_table.view,
-    "metrics": nvprof_metrics.metrics_view,
-    "events": nvprof_metrics.events_view,
-    "metrics-wide": metrics_table.wide,
-    "metrics-long": metrics_table.long,
-    "sections": section_pages.view,
-    "memory-path": memory_path.view,
-    "priorities": priorities.view,
-    "samples": samples.view,
-}
-"""Name -> function of (result, *, demangle: bool = True, limit: int | None = None) -> View; `limit` is rows a block."""
-
-_OF_TIMES = frozenset({"summary", "gpu-trace", "regions", "priorities"})
-"""Views of times: work without any is left out of them, and the header says so."""
-
-_TITLES = {
-    "summary": "Profiling result",
-    "gpu-trace": "GPU trace",
-    "api-trace": "API trace",
-    "regions": "Regions",
-    "metrics": "Metric result",
-    "events": "Event result",
-    "metrics-wide": "Metrics",
-    "metrics-long": "Metric values",
-    "sections": "Sections",
-    "memory-path": "Memory paths",
-    "priorities": "Kernel Optimization Priorities",
-    "samples": "PM samples",
-}
 
 
 def make_report(result: Result, view: str = "summary", *, units: str = "auto", **options: Any) -> Report:
@@ -83,9 +37,9 @@ def make_report(result: Result, view: str = "summary", *, units: str = "auto", *
     keys = ("device", "simulated", "simulated_chip", "origin", "cuptiprof_version", "host")
     return Report(
         view=view,
-        title=_TITLES[view],
+        title=VIEWS[view].title,
         header=_header(result),
-        content=VIEWS[view](result.timed() if view in _OF_TIMES else result, **options),
+        content=VIEWS[view].make(result.timed() if VIEWS[view].of_times else result, **options),
         losses=dict(result.losses),
         losses_line=result.losses.line(),
         units=units,

@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package m
 
 from benchmarks.gpu_work import SimWork
 from benchmarks.probes import peers
-from cuptiprof.session.profile import profile
+from cuptiprof.session import profile
 from cuptiprof.sim.sim_device import Fault, SimDevice
 
 TRACING = {"activities": ["kernel"]}

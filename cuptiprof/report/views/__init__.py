@@ -1,1 +1,47 @@
-"""Each view: a result's numbers as a table."""
+"""Each view: a result's numbers as a table. ``VIEWS`` is the list of those that ``report`` and ``--view`` know by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cuptiprof.report.model import View
+from cuptiprof.report.views import (
+    api_trace,
+    gpu_trace,
+    memory_path,
+    metrics_table,
+    nvprof_metrics,
+    priorities,
+    region_table,
+    samples,
+    section_pages,
+    summary,
+)
+
+
+class KnownView(NamedTuple):
+    """`make`: (result, *, demangle: bool = True, limit: int | None = None) -> View; `limit` is rows a block.
+
+    `of_times`: work without any is left out, and the header says so.
+    """
+
+    title: str
+    make: Callable[..., View]
+    of_times: bool = False
+
+
+VIEWS: dict[str, KnownView] = {
+    "summary": KnownView("Profiling result", summary.view, of_times=True),
+    "gpu-trace": KnownView("GPU trace", gpu_trace.view, of_times=True),
+    "api-trace": KnownView("API trace", api_trace.view),
+    "regions": KnownView("Regions", region_table.view, of_times=True),
+    "metrics": KnownView("Metric result", nvprof_metrics.metrics_view),
+    "events": KnownView("Event result", nvprof_metrics.events_view),
+    "metrics-wide": KnownView("Metrics", metrics_table.wide),
+    "metrics-long": KnownView("Metric values", metrics_table.long),
+    "sections": KnownView("Sections", section_pages.view),
+    "memory-path": KnownView("Memory paths", memory_path.view),
+    "priorities": KnownView("Kernel Optimization Priorities", priorities.view, of_times=True),
+    "samples": KnownView("PM samples", samples.view),
+}
