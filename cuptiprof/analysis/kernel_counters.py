@@ -8,14 +8,16 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from cuptiprof.data.checked import checked
 from cuptiprof.data.enums import KERNEL, LAUNCH
 from cuptiprof.data.tables import Array, Table
+from cuptiprof.errors import ResultError
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -24,8 +26,7 @@ _SHOWN = 3  # names that could not be counted, each with the reason in the heade
 _FIELDS = ("value", "min", "max", "spread", "count", "group", "from_means")
 
 
-@dataclass(frozen=True)
-class MetricInfo:
+class MetricInfo(msgspec.Struct, frozen=True):
     """What the plan said of one metric; texts are empty where it said nothing. The category of nvprof's events is "event"."""
 
     name: str
@@ -37,46 +38,30 @@ class MetricInfo:
     inputs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class RecordedPlan:
-    """``metadata["counters"]`` with everything that is not as it should be left out."""
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+
+
+class RecordedPlan(msgspec.Struct, frozen=True):
+    """``metadata["counters"]``."""
 
     strategy: str = ""
     chip: str = ""
     simulated: bool = False
-    passes: int | None = None
-    sampling_interval_ns: int | None = None
+    passes: Count | None = None
+    sampling_interval_ns: Count | None = None
     notes: tuple[str, ...] = ()
-    metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
-    dropped: Mapping[str, str] = field(default_factory=dict)
+    metrics: tuple[MetricInfo, ...] = ()
+    dropped: dict[str, str] = {}
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> RecordedPlan | None:
-        """The plan of a run; None if it asked for no counters."""
-        given = metadata.get("counters")
-        if not isinstance(given, Mapping):
+        """The plan of a run; None if it asked for no counters, or if the file holds something else there."""
+        if "counters" not in metadata:
             return None
-        dropped = given.get("dropped")
-        dropped = dropped if isinstance(dropped, Mapping) else {}
-        infos: dict[str, MetricInfo] = {}
-        for entry in _list(given.get("metrics")):
-            if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
-                texts = {
-                    key: _text(entry.get(key))
-                    for key in ("name", "unit", "description", "expression", "status", "category")
-                }
-                inputs = tuple(name for name in _list(entry.get("inputs")) if isinstance(name, str))
-                infos.setdefault(texts["name"], MetricInfo(**texts, inputs=inputs))
-        return cls(
-            strategy=_text(given.get("strategy")),
-            chip=_text(given.get("chip")),
-            simulated=given.get("simulated") is True,
-            passes=_count(given.get("passes")),
-            sampling_interval_ns=_count(given.get("sampling_interval_ns")),
-            notes=tuple(note for note in _list(given.get("notes")) if isinstance(note, str)),
-            metrics=infos,
-            dropped={k: v for k, v in dropped.items() if isinstance(k, str) and isinstance(v, str)},
-        )
+        try:
+            return checked(metadata["counters"], cls, "metadata['counters']")
+        except ResultError:
+            return None
 
     def lines(self, *, run_is_simulated: bool = False) -> tuple[str, ...]:
         """What every report of the run says in its header."""
@@ -111,6 +96,7 @@ class Counters(Mapping[str, Float64]):
         self.ranges = ranges
         self.metrics = metrics
         self.plan = RecordedPlan.of(metadata) or RecordedPlan()
+        self._infos = {info.name: info for info in reversed(self.plan.metrics)}
         self._last_join: tuple[weakref.ref[Table], Int64, Int64] | None = None
 
     # Whoever only opens a run shall not wait for its counters to be sorted.
@@ -132,7 +118,7 @@ class Counters(Mapping[str, Float64]):
         used, first = np.unique(codes[self._rows], return_index=True)
         edges = np.r_[first, len(codes)]
         found = {strings[int(code)]: slice(edges[i], edges[i + 1]) for i, code in enumerate(used)}
-        asked = [name for name in self.plan.metrics if name in found]
+        asked = [m.name for m in self.plan.metrics if m.name in found]
         asked_for = set(asked)
         others = sorted(
             (name for name in found if name not in asked_for), key=lambda name: self._rows[found[name].start]
@@ -153,7 +139,7 @@ class Counters(Mapping[str, Float64]):
 
     def info(self, metric: str) -> MetricInfo:
         """Unit, description and so on of a metric."""
-        return self.plan.metrics.get(metric) or MetricInfo(metric)
+        return self._infos.get(metric) or MetricInfo(metric)
 
     def rows_of(self, metric: str) -> tuple[Int64, Int64]:
         """Rows of ``metrics`` that hold a metric, and the row of ``metric_ranges`` of each.
@@ -257,15 +243,3 @@ def _take(values: Float64, rows: Int64) -> Float64:
         return np.full(len(rows), np.nan)
     out: Float64 = np.where(rows >= 0, values[rows], np.nan)
     return out
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else []
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62 else None

@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
+from cuptiprof.data.checked import checked
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings, Table, need, schema
 from cuptiprof.errors import ResultError
@@ -24,6 +26,16 @@ from cuptiprof.io.files import identity, replacing_folder
 FORMAT = 1
 _TRIES = 50
 _CONFIG_COLUMNS = list(schema()["launch_configs"])
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+
+
+class RunHeader(msgspec.Struct):
+    """``run.json``."""
+
+    format: int
+    metadata: dict[str, Any]
+    losses: dict[str, Count]
+    rows: dict[str, Count]
 
 
 def save_run(
@@ -100,15 +112,15 @@ def _read_run(file: Path, progress: Progress | None) -> Result:
     run = _read_header(file)
     tables: dict[str, Table] = {}
     strings = Strings()
-    names = [n for n in schema() if n in run["rows"]]
+    names = [n for n in schema() if n in run.rows]
     for i, name in enumerate(names):
-        tables.update(_read_table(file, name, strings, run["rows"][name]))
+        tables.update(_read_table(file, name, strings, run.rows[name]))
         if progress is not None:
             progress(i + 1, len(names))
-    return Result(tables, run["metadata"], run["losses"])
+    return Result(tables, run.metadata, run.losses)
 
 
-def _read_header(folder: Path) -> dict[str, Any]:
+def _read_header(folder: Path) -> RunHeader:
     file = folder / "run.json"
     try:
         run = json.loads(file.read_text(encoding="utf-8"))
@@ -116,20 +128,12 @@ def _read_header(folder: Path) -> dict[str, Any]:
         raise ResultError(f"{folder} is not a saved run: run.json: {e.strerror}") from None
     except (ValueError, RecursionError) as e:
         raise ResultError(f"{file}: damaged ({e})") from None
-    if not isinstance(run, dict) or not isinstance(run.get("format"), int):
-        raise ResultError(f"{file}: not written by cuptiprof")
-    if run["format"] > FORMAT:
+    if isinstance(run, dict) and isinstance(run.get("format"), int) and run["format"] > FORMAT:
         raise ResultError(
             f"{folder} has format {run['format']}; this cuptiprof reads up to {FORMAT}",
             hint="pip install -U cuptiprof",
         )
-    for key in ("metadata", "losses", "rows"):
-        if not isinstance(run.get(key), dict):
-            raise ResultError(f"{file}: {key} is missing")
-    for key in ("losses", "rows"):
-        if not all(isinstance(v, int) and 0 <= v < 2**62 for v in run[key].values()):
-            raise ResultError(f"{file}: {key} holds something that is not a count")
-    return run
+    return checked(run, RunHeader, f"{file}: not written by cuptiprof")
 
 
 def _read_table(folder: Path, name: str, strings: Strings, rows: int) -> dict[str, Table]:

@@ -9,7 +9,7 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from cuptiprof.bench.results.row import MAX_TEXT, Failure
+from cuptiprof.bench.results.row import MAX_TEXT, Failure, FailureKind
 from cuptiprof.errors import CuptiError, CuptiprofError
 
 
@@ -20,7 +20,7 @@ def failure_of(error: BaseException, file: str) -> Failure:
         file: of the benchmark: the last line of it that the error passed is named.
     """
     text = error.message if isinstance(error, CuptiprofError) else str(error)
-    kind = "out of memory" if is_out_of_memory(error) else "error"
+    kind: FailureKind = "out of memory" if is_out_of_memory(error) else "error"
     return Failure(kind, f"{type(error).__name__}: {text}".rstrip(": ")[:MAX_TEXT], _where(error.__traceback__, file))
 
 

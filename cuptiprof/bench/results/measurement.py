@@ -6,11 +6,14 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
+import msgspec.structs
 import numpy as np
 import numpy.typing as npt
 
+from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError
 
 Float64 = npt.NDArray[np.float64]
@@ -20,8 +23,7 @@ FORMAT = 1
 MAX_SAMPLES = 10_000_000  # of a file: what nobody measures is not read into memory
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A median, ns, and the interval that holds the true one at `confidence`."""
 
     median: float
@@ -35,8 +37,7 @@ class Interval:
         return (self.high - self.low) / 2 / self.median if self.median else math.nan
 
 
-@dataclass(frozen=True)
-class Discard:
+class Discard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A sample that was taken and not used: its place among all that were taken, ns a call (NaN: unknown), and why."""
 
     index: int
@@ -44,8 +45,7 @@ class Discard:
     reason: str
 
 
-@dataclass(frozen=True)
-class KernelTime:
+class KernelTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kernel, copy or set of the function: executions a call, and the median ns that a call spends in it."""
 
     name: str
@@ -53,8 +53,7 @@ class KernelTime:
     ns: float
 
 
-@dataclass(frozen=True)
-class CounterValue:
+class CounterValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A metric over one call of the function."""
 
     name: str
@@ -62,8 +61,7 @@ class CounterValue:
     unit: str = ""
 
 
-@dataclass(frozen=True)
-class Roofline:
+class Roofline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the function lies under the roofs of the chip. Rates are per s; shares 0 to 1, NaN where not known.
 
     `bound` is "compute" or "memory": the roof that is met first at this intensity (operations a byte).
@@ -176,50 +174,72 @@ class Measurement:
         Raises:
             ResultError: not a measurement, or of another format.
         """
-        if data.get("format") != FORMAT:
-            raise ResultError(f"not a measurement of format {FORMAT}: {str(data.get('format'))[:40]!r}")
-        try:
-            samples, times, span = (_numbers(data.get(k, [])) for k in ("samples", "times", "span"))
-            if not len(samples) or len(times) != len(samples) or len(span) not in (0, len(samples)):
-                raise ValueError("samples, times and span of different lengths")
-            reported = {_text(k): _numbers(v) for k, v in dict(data.get("reported", {})).items()}
-            if any(len(v) != len(samples) for v in reported.values()):
-                raise ValueError("reported numbers and samples of different lengths")
-            discarded = tuple(_record(Discard, d) for d in data.get("discarded", ()))
-            places = {d.index for d in discarded}
-            if len(places) != len(discarded) or not places <= set(range(len(samples) + len(discarded))):
-                raise ValueError("discarded samples out of place")
-            roofline = data.get("roofline")
-            return cls(
-                name=_text(data["name"]),
-                strategy=_text(data["strategy"]),
-                samples=samples,
-                times=times,
-                span=span,
-                interval=_record(Interval, data["interval"]),
-                params=_params(data.get("params", {})),
-                l2=_text(data.get("l2", "warm")),
-                batch=max(1, int(data.get("batch", 1))),
-                stopped_by=_text(data.get("stopped_by", "")),
-                converged=data.get("converged") is True,
-                discarded=discarded,
-                warmup_calls=int(data.get("warmup_calls", 0)),
-                first_call_ns=_number(data.get("first_call_ns")),
-                kernels=tuple(_record(KernelTime, k) for k in data.get("kernels", ())),
-                counters=tuple(_record(CounterValue, c) for c in data.get("counters", ())),
-                reported=reported,
-                roofline=_record(Roofline, roofline) if roofline is not None else None,
-                notes=tuple(_text(n) for n in data.get("notes", ())),
-                cost={_text(k): _number(v) for k, v in dict(data.get("cost", {})).items()},
-                environment=dict(data.get("environment", {})),
-            )
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as e:
-            raise ResultError(f"not a measurement: {type(e).__name__}: {str(e)[:200]}") from None
+        given = {k: _with_nan(v) if k in _NUMBERS and v is not None else v for k, v in data.items()}
+        if given.get("first_call_ns") is None:
+            given.pop("first_call_ns", None)
+        stored = msgspec.structs.asdict(checked(given, _Stored, f"not a measurement of format {FORMAT}"))
+        count, taken = len(stored["samples"]), len(stored["samples"]) + len(stored["discarded"])
+        if len(stored["times"]) != count or len(stored["span"]) not in (0, count):
+            raise ResultError("not a measurement: samples, times and span of different lengths")
+        if any(len(v) != count for v in stored["reported"].values()):
+            raise ResultError("not a measurement: reported numbers and samples of different lengths")
+        places = {d.index for d in stored["discarded"]}
+        if len(places) != len(stored["discarded"]) or not places <= set(range(taken)):
+            raise ResultError("not a measurement: discarded samples out of place")
+        for name in ("samples", "times", "span"):
+            stored[name] = np.array(stored[name], np.float64)
+        stored["reported"] = {name: np.array(v, np.float64) for name, v in stored["reported"].items()}
+        del stored["format"]
+        return cls(**stored)
+
+
+Series = Annotated[list[float], msgspec.Meta(max_length=MAX_SAMPLES)]
+
+
+class _Stored(msgspec.Struct):
+    """What a file holds of a measurement."""
+
+    format: Literal[1]  # FORMAT
+    name: str
+    strategy: str
+    samples: Annotated[list[float], msgspec.Meta(min_length=1, max_length=MAX_SAMPLES)]
+    times: Series
+    interval: Interval
+    params: dict[str, str | int | float | bool | None] = {}
+    l2: str = "warm"
+    span: Series = []
+    batch: Annotated[int, msgspec.Meta(ge=1)] = 1
+    stopped_by: str = ""
+    converged: bool = False
+    discarded: tuple[Discard, ...] = ()
+    warmup_calls: int = 0
+    first_call_ns: float = math.nan
+    kernels: tuple[KernelTime, ...] = ()
+    counters: tuple[CounterValue, ...] = ()
+    reported: dict[str, Series] = {}
+    roofline: Roofline | None = None
+    notes: tuple[str, ...] = ()
+    cost: dict[str, float] = {}
+    environment: dict[str, Any] = {}
+
+
+_NUMBERS = ("samples", "times", "span", "interval", "discarded", "kernels", "counters", "reported", "roofline", "cost")
+
+
+def _with_nan(value: Any, depth: int = 2) -> Any:
+    """JSON has no NaN: where numbers are, null is one."""
+    if value is None:
+        return math.nan
+    if isinstance(value, list):
+        return [_with_nan(v, depth - 1) for v in value] if depth else value
+    if isinstance(value, dict):
+        return {k: _with_nan(v, depth - 1) for k, v in value.items()} if depth else value
+    return value
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return {name: _plain(v) for name, v in msgspec.structs.asdict(value).items()}
     if isinstance(value, np.ndarray):
         return [_plain(float(v)) for v in value]
     if isinstance(value, Mapping):
@@ -229,45 +249,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"text expected, not {type(value).__name__}")
-    return value
-
-
-def _number(value: Any) -> float:
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"number expected, not {type(value).__name__}")
-    return float(value)
-
-
-def _numbers(values: Any) -> Float64:
-    if not isinstance(values, list) or len(values) > MAX_SAMPLES:
-        raise TypeError("a list of numbers expected")
-    return np.array([_number(v) for v in values], np.float64)
-
-
-def _params(values: Any) -> dict[str, Scalar]:
-    out: dict[str, Scalar] = {}
-    for key, value in dict(values).items():
-        if not isinstance(value, (str, int, float, bool, type(None))):
-            raise TypeError(f"parameter {key!r} is no scalar")
-        out[_text(key)] = value
-    return out
-
-
-def _record(kind: Any, data: Any) -> Any:
-    """A flat dataclass of numbers and texts; fields it does not have are refused."""
-    known = {f.name: f for f in dataclasses.fields(kind)}
-    values = dict(data)
-    if unknown := set(values) - set(known):
-        raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
-    for name, value in values.items():
-        values[name] = _text(value) if known[name].type == "str" else _number(value)
-        if known[name].type == "int":
-            values[name] = int(values[name])
-    return kind(**values)

@@ -6,33 +6,37 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from cuptiprof.bench.results.measurement import Measurement, Scalar
 from cuptiprof.bench.results.points import ADDRESS, params_key
+from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError
 
 MAX_TEXT = 2000
 MAX_PARAMS = 100
 MAX_NUMBER = 1e300
-FAILURES = ("error", "out of memory", "timeout")
+FailureKind = Literal["error", "out of memory", "timeout"]
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """Why a point has no measurement.
 
     Attributes:
-        kind: one of ``FAILURES``.
+        kind: "error", "out of memory" or "timeout".
         message: type and text of the exception.
         where: "file.py:12" of the benchmark's own code; empty if not known.
         seconds: of a timeout, the limit; else 0.
     """
 
-    kind: str
-    message: str
-    where: str = ""
-    seconds: float = 0.0
+    kind: FailureKind
+    message: Text = ""
+    where: Text = ""
+    seconds: Seconds = 0.0
 
     def __str__(self) -> str:
         what = self.message if self.kind == "error" else f"{self.kind}: {self.message}"
@@ -93,18 +97,26 @@ class Row:
         Raises:
             ResultError: it is no row.
         """
-        measurement, failure = data.get("measurement"), data.get("failure")
-        if (measurement is None) == (failure is None):
+        stored = checked(dict(data), _StoredRow, "not a point")
+        if (stored.measurement is None) == (stored.failure is None):
             raise ResultError("a point has either a measurement or a failure")
+        for name, v in stored.params.items():
+            if isinstance(v, (int, float)) and not -MAX_NUMBER <= v <= MAX_NUMBER:  # 1e400 is read as infinity
+                raise ResultError(f"parameter {name[:40]!r} is out of range")
+        measured = Measurement.from_dict(stored.measurement) if stored.measurement is not None else None
         return cls(
-            benchmark=_text(data, "benchmark"),
-            params=_params(data.get("params", {})),
-            measurement=Measurement.from_dict(_mapping(measurement)) if measurement is not None else None,
-            failure=_failure(_mapping(failure)) if failure is not None else None,
-            source=_text(data, "source"),
-            arguments=_mapping(data.get("arguments", {})),
-            seconds=_seconds(data.get("seconds", 0.0)),
+            stored.benchmark, stored.params, measured, stored.failure, stored.source, stored.arguments, stored.seconds
         )
+
+
+class _StoredRow(msgspec.Struct):
+    benchmark: Text = ""
+    params: Annotated[dict[str, Text | int | float | bool | None], msgspec.Meta(max_length=MAX_PARAMS)] = {}
+    measurement: dict[str, Any] | None = None
+    failure: Failure | None = None
+    source: Text = ""
+    arguments: dict[str, Any] = {}
+    seconds: Seconds = 0.0
 
 
 def plain(value: Any) -> Any:
@@ -125,41 +137,3 @@ def plain(value: Any) -> Any:
 def same_arguments(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     """After a round trip through JSON as well."""
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ResultError(f"an object expected, not {type(value).__name__}")
-    return value
-
-
-def _text(data: Mapping[str, Any], name: str) -> str:
-    value = data.get(name, "")
-    if not isinstance(value, str):
-        raise ResultError(f"{name!r} is {type(value).__name__}, not text")
-    return value[:MAX_TEXT]
-
-
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
-        raise ResultError("a number of seconds expected")
-    return float(value)
-
-
-def _params(value: Any) -> dict[str, Scalar]:
-    params = _mapping(value)
-    if len(params) > MAX_PARAMS:
-        raise ResultError(f"{len(params)} parameters")
-    for name, v in params.items():
-        if not isinstance(v, (str, int, float, bool, type(None))) or (isinstance(v, str) and len(v) > MAX_TEXT):
-            raise ResultError(f"parameter {name[:40]!r} is no short scalar")
-        if isinstance(v, (int, float)) and not -MAX_NUMBER <= v <= MAX_NUMBER:  # 1e400 is read as infinity
-            raise ResultError(f"parameter {name[:40]!r} is out of range")
-    return dict(params)
-
-
-def _failure(data: Mapping[str, Any]) -> Failure:
-    kind = _text(data, "kind")
-    if kind not in FAILURES:
-        raise ResultError(f"unknown kind of failure {kind[:40]!r}")
-    return Failure(kind, _text(data, "message"), _text(data, "where"), _seconds(data.get("seconds", 0.0)))
