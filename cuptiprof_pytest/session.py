@@ -18,7 +18,8 @@ from cuptiprof.bench.options import Options
 from cuptiprof.bench.results.baseline import ComparedPoint, compare_results, compare_rows
 from cuptiprof.bench.results.comparison_table import comparison_report
 from cuptiprof.bench.results.failures import failure_of
-from cuptiprof.bench.results.measurement import Measurement, Scalar
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.points import label, labels
 from cuptiprof.bench.results.row import Row, plain
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results

@@ -13,7 +13,8 @@ from typing import Any
 from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.options import Options, SweepOptions
-from cuptiprof.bench.results.measurement import CounterValue, Discard, Interval, KernelTime, Measurement, Roofline
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.parts import CounterValue, Discard, Interval, KernelTime, Roofline
 from cuptiprof.bench.sampling import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
 from cuptiprof.bench.stats.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.stats.verdict import Verdict, judge, judge_pairs

@@ -11,7 +11,7 @@ import math
 from cuptiprof.bench.counted_calls import BYTES_METRIC, Demand, Read
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
-from cuptiprof.bench.results.measurement import Roofline
+from cuptiprof.bench.results.parts import Roofline
 
 _DURATION = "gpu__time_duration.sum"  # ns
 

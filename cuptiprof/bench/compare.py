@@ -11,7 +11,8 @@ import numpy as np
 from cuptiprof.bench.measure import Function, Method, make_call, measure
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.options import Options, check_names
-from cuptiprof.bench.results.measurement import Float64, Measurement, Scalar
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.parts import Float64, Scalar
 from cuptiprof.bench.results.points import labels
 from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
 from cuptiprof.device.devices import Device

@@ -10,7 +10,7 @@ from numbers import Real
 from cuptiprof._core import chip_name, region
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.peaks import check_dtype
-from cuptiprof.bench.results.measurement import CounterValue
+from cuptiprof.bench.results.parts import CounterValue
 from cuptiprof.bench.sampling import MeasuredCall
 from cuptiprof.bench.sampling.kernel import BETWEEN_SAMPLES
 from cuptiprof.bench.sampling.strategy import before_sample

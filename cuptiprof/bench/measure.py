@@ -14,7 +14,8 @@ from cuptiprof.bench.environment import environment
 from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.options import Options, check_names
-from cuptiprof.bench.results.measurement import Interval, Measurement, Scalar
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.parts import Interval, Scalar
 from cuptiprof.bench.results.points import labels
 from cuptiprof.bench.sampling import MeasuredCall, Strategy, make_strategy
 from cuptiprof.bench.sampling.clock_log import ClockLog

@@ -27,7 +27,6 @@ EXCEPTIONS = {
     "data.result": {"filter.kernel_filter", "analysis.kernel_counters", "io.formats", "io.runs", "report", "report.model",
                     "report.views.key_averages"},
     "report.model": {"report.render", "report.render.to_json"},
-    "bench.results.measurement": {"bench.results.description"},
 }  # fmt: skip
 
 ONLY_IN = {

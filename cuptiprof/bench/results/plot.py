@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cuptiprof.bench.results.measurement import Interval, Scalar
+from cuptiprof.bench.results.parts import Interval, Scalar
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.errors import BenchError, ResultError

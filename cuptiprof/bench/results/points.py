@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cuptiprof.bench.results.measurement import Scalar
+from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.errors import BenchError
 
 Params = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]

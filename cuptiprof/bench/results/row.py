@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from cuptiprof.bench.results.measurement import Measurement, Scalar
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.points import ADDRESS, params_key
 from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cuptiprof.bench.results.measurement import Discard, Float64, KernelTime
+from cuptiprof.bench.results.parts import Discard, Float64, KernelTime
 from cuptiprof.bench.sampling import MeasuredCall, Sample
 
 MAX_OTHER_WORK_SHARE = 0.1

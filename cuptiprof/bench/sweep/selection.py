@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cuptiprof.bench.results.measurement import Scalar
+from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.errors import BenchError
 from cuptiprof.text.nearest import did_you_mean
 
