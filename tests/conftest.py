@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from cuptiprof.sim.sim_device import SimDevice
 
 # Child processes shall import the installed package, not the sources beside it, which lack the native module.
 os.chdir(Path(__file__).parent)
+
+# A job in the background of a shell script, and what some CI starts, ignores Ctrl-C, and so would all children: Python then has no
+# handler of its own, and a test that interrupts would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DATA = Path(__file__).parent / "data"
 PACKAGE_DATA = Path(__import__("cuptiprof").__file__).parent / "sim" / "traces"

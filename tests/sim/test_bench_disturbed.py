@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.bench import Count, Kernel, RelativeHalfWidth
+from cuptiprof.bench import Count, Kernel, RelativeHalfWidth, measure
+from cuptiprof.bench.sampling import warmup
 from cuptiprof.data.clock_state import POWER_CAP, ClockState
 from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import BenchError, CuptiError, SessionError
@@ -21,8 +23,12 @@ NORMAL = ClockState(1980.0, 2619.0, 45.0, 300.0)
 
 
 @pytest.fixture
-def machine() -> Iterator[SimulatedDevice]:
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedDevice]:
+    """The harness's own limits go by the simulated clock too: blocks, and the readings of the clocks between them, are the same on any
+    machine."""
     device = SimulatedDevice(virtual_clock=True)
+    for module in (measure, warmup):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: device.sim.now() / 1e9))
     yield device
     device.sim.clear_faults()
 
@@ -300,7 +306,6 @@ def test_discards_cost_no_more_samples_than_were_discarded(machine: SimulatedDev
 
 def test_a_region_whose_row_is_lost_counts_as_none() -> None:
     """A kernel may name a region later than all that were kept."""
-    from types import SimpleNamespace
     from typing import Any
 
     from cuptiprof.bench.sampling.kernel import Work

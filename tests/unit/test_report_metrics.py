@@ -294,10 +294,10 @@ def big(n: int) -> Result:
 @pytest.mark.parametrize("view", ["metrics", "events", "metrics-wide", "metrics-long", "sections", "priorities"])
 def test_a_hundred_thousand_values_take_seconds(view: str) -> None:
     r = big(100_000)
-    start = time.perf_counter()
+    start = time.process_time()
     report = r.report(view)
     assert report.to("text") and report.to("csv") and report.to("json") and report.to("rich", width=200)
-    assert time.perf_counter() - start < 15  # about 1 to 5 s; CI machines are slow and shared
+    assert time.process_time() - start < 15  # about 1 to 5 s of the processor, however many share it
 
 
 def test_aggregates_are_exact() -> None:
