@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 import threading
 import time
 import weakref
@@ -39,11 +41,12 @@ class Spill:
         self._written_before = 0
         self._before: dict[str, int] = {}
         self._pid = os.getpid()
-        self._changed = threading.Condition()
         self._asked = self._answered = 0  # tickets of those who wait until all that was handed over is written
+        # Not Condition or Event: Ctrl-C in the middle of theirs leaves their locks taken, or comes out as a RuntimeError.
+        self._answers: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stop = False
         self._next_progress = 0.0
-        self._wake = threading.Event()
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         # The thread holds no reference while it has nothing to do, so that a session that is dropped goes at once.
         self._thread = threading.Thread(
             target=_write_all, args=[weakref.ref(self), self._wake], name="cuptiprof-spill", daemon=True
@@ -63,6 +66,8 @@ class Spill:
         try:
             self._thread.start()
         except RuntimeError as e:
+            if isinstance(e.__context__, KeyboardInterrupt):  # in the middle of the Condition that start() waits on
+                raise e.__context__ from None
             raise SessionError(f"cannot spill: {e}", hint="the limit on threads (ulimit -u) is reached") from None
         before_exit(self)
 
@@ -76,19 +81,19 @@ class Spill:
         if time.monotonic() >= self._next_progress:
             self._note_progress()
             self._next_progress = time.monotonic() + _PROGRESS_PERIOD
-        with self._changed:
+        if self._answered != asked:
             self._answered = asked
-            self._changed.notify_all()
+            self._answers.put(None)
         return not self._stop
 
     def read(self) -> list[dict[str, Table]]:
         """The tables of each store of this cycle, whose last was handed over before this call."""
-        with self._changed:
-            self._asked += 1
-            ticket = self._asked
-            self._wake.set()
-            while self._answered < ticket and self._thread.is_alive():
-                self._changed.wait(0.1)
+        self._asked += 1
+        ticket = self._asked
+        self._wake.put(None)
+        while self._answered < ticket and self._thread.is_alive():
+            with contextlib.suppress(queue.Empty):  # an answer may be one that an interrupted call did not wait for
+                self._answers.get(timeout=0.1)
         self._write_rest()
         return self.folder.read() if self.folder is not None else []
 
@@ -110,10 +115,14 @@ class Spill:
 
     def end(self) -> None:
         """End the thread: the session stopped, or the interpreter is about to."""
-        self._stop = True
-        self._wake.set()
+        self.leave_off()
         if self._thread.is_alive() and self._pid == os.getpid() and self._thread is not threading.current_thread():
             self._thread.join()
+
+    def leave_off(self) -> None:
+        """End the thread after the store that it is at, without waiting for it: nobody wants the rest."""
+        self._stop = True
+        self._wake.put(None)
 
     def _write_rest(self) -> None:
         if self._thread.is_alive():
@@ -153,10 +162,10 @@ class Spill:
         return {"launches": counts["launches"], "accounted": accounted, **losses}
 
 
-def _write_all(reference: weakref.ref[Spill], wake: threading.Event) -> None:
+def _write_all(reference: weakref.ref[Spill], wake: queue.SimpleQueue[None]) -> None:
     while True:
-        wake.wait(_PERIOD)
-        wake.clear()
+        with contextlib.suppress(queue.Empty):
+            wake.get(timeout=_PERIOD)
         spill = reference()
         if spill is None or not spill.write_waiting():
             return

@@ -42,8 +42,9 @@ class Following:
 
     def close(self) -> None:
         """Leave everything as it was, but for what others have wrapped since: ours then passes calls on."""
-        while self._undo:
-            self._undo.pop()()
+        for undo in reversed(self._undo):  # each may be called twice: Ctrl-C in between loses none
+            undo()
+        self._undo.clear()
 
     def __enter__(self) -> Following:
         return self
@@ -57,13 +58,13 @@ def _replace(owner: type, name: str, make: Callable[[Callable[..., Any]], Callab
     if original is None:
         return
     ours = functools.wraps(original)(make(original))
-    setattr(owner, name, ours)
 
     def put_back() -> None:
         if owner.__dict__.get(name) is ours:
             setattr(owner, name, original)
 
-    undo.append(put_back)
+    undo.append(put_back)  # before there is something to undo: Ctrl-C may come in between
+    setattr(owner, name, ours)
 
 
 def _starting(original: Callable[..., None]) -> Callable[..., None]:

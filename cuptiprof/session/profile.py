@@ -191,6 +191,8 @@ class profile:
         """Dropped, not stopped: what it put into the program goes; the native session stops itself."""
         if not sys.is_finalizing() and hasattr(self, "_opened"):
             try:
+                if self._spill is not None:
+                    self._spill.leave_off()  # its thread, when it writes, keeps the native session
                 self._leave_device()
             finally:
                 self._opened.close()

@@ -14,6 +14,7 @@ from cuptiprof.errors import DeviceError, SessionError
 from cuptiprof.session.schedule import Action, Schedule
 from cuptiprof.sim.sim_device import Op
 
+from . import surroundings
 from .expected import Expected, check
 from .programs import Burst, SessionPlan
 from .work import GRAPH, GRAPH_KERNEL, GRAPH_KERNELS, GRAPH_STREAM, Gate, Work
@@ -221,6 +222,7 @@ class Run:
         if self.plan.end == "drop":
             del self.prof
             gc.collect()
+            assert surroundings.settles(surroundings.spilling_threads, 0, patience=60), "a dropped session still spills"
             return
         if self.plan.end == "finalize":
             try:

@@ -42,6 +42,11 @@ def cupti_settings() -> dict[str, int]:
     return out
 
 
+def spilling_threads() -> int:
+    """Of sessions with keep="spill": one that writes keeps a session that was dropped until the store is written."""
+    return sum(t.name == "cuptiprof-spill" for t in threading.enumerate())
+
+
 def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
