@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cuptiprof.sim.sim_device import SimDevice
 
@@ -18,6 +19,10 @@ os.chdir(Path(__file__).parent)
 # handler of its own, and a test that interrupts would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes is the machine's affair.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 DATA = Path(__file__).parent / "data"
 PACKAGE_DATA = Path(__import__("cuptiprof").__file__).parent / "sim" / "traces"

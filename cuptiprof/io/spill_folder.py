@@ -11,9 +11,9 @@ A store is written beside its place and renamed, so what is there is whole even 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ class SpillFolder:
 
     def remove(self) -> None:
         """Its tables are in memory. Not left to the finalizer, which would swallow a Ctrl-C."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove_folder(self.path)
         self._finalizer.detach()
 
     def write(self, tables: Mapping[str, Table]) -> None:
@@ -75,7 +75,7 @@ class SpillFolder:
             (part / "rows.json").write_text(json.dumps(rows))
             part.rename(place)
         except (OSError, pa.ArrowException):
-            shutil.rmtree(part, ignore_errors=True)
+            _remove_folder(part)
             raise
         self.segments += 1
 
@@ -138,7 +138,17 @@ def _write_arrow(file: Path, columns: Mapping[str, Any]) -> None:
 
 def _remove(path: Path, pid: int) -> None:
     if os.getpid() == pid:  # a forked child has a copy of the object, not of the folder
-        shutil.rmtree(path, ignore_errors=True)
+        _remove_folder(path)
+
+
+def _remove_folder(path: Path) -> None:
+    """As much of it as can be. ``shutil.rmtree`` closes a descriptor twice when Ctrl-C comes in between, and raises that."""
+    for folder, _, files in os.walk(path, topdown=False):
+        for file in files:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, file))
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 class _Mapped(Mapping[str, Array]):

@@ -27,10 +27,12 @@ Undo = list[Callable[[], None]]
 
 
 class Following:
-    """What is handed over is followed until this is closed."""
+    """What is handed over is followed inside of it."""
 
     def __init__(self) -> None:
         self._undo: Undo = []
+
+    def __enter__(self) -> Following:
         _replace(threading.Thread, "start", _starting, self._undo)
         _replace(threading.Thread, "_bootstrap_inner", _started, self._undo)
         _replace(ThreadPoolExecutor, "submit", _submitting, self._undo)
@@ -39,18 +41,13 @@ class Following:
         else:
             waiting = WhenImported(_ENGINE, lambda module: _follow_engine(module, self._undo))
             self._undo.append(waiting.remove)
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         """Leave everything as it was, but for what others have wrapped since: ours then passes calls on."""
         for undo in reversed(self._undo):  # each may be called twice: Ctrl-C in between loses none
             undo()
         self._undo.clear()
-
-    def __enter__(self) -> Following:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def _replace(owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]], undo: Undo) -> None:

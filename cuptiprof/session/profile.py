@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
@@ -23,6 +22,7 @@ from cuptiprof.session.arguments import check_arguments
 from cuptiprof.session.assemble import assemble, clock_pair, run_metadata
 from cuptiprof.session.callers import warn_caller
 from cuptiprof.session.control import Control
+from cuptiprof.session.held import Held
 from cuptiprof.session.schedule import Action, Schedule
 from cuptiprof.session.steps import Step, Steps
 from cuptiprof.session.torch_profiler import TorchProfilerWatch
@@ -176,7 +176,7 @@ class profile:
         self._session: Any = None
         self._device: Device | None = None
         self._on_device = False
-        self._opened = contextlib.ExitStack()  # what the session holds of its device
+        self._opened = Held()  # what the session holds of its device
         self._spill: Spill | None = None
         self._result: Result | None = None
         self._pending: _Pending | None = None
@@ -215,9 +215,9 @@ class profile:
             self._steps = self._no_steps()
             self._step = self._cycle = 0
             self._device = device = open_device(self._device_spec, speed=self._speed)
-            self._opened = contextlib.ExitStack()
+            self._opened = Held()
             try:
-                self._opened.enter_context(device.open())
+                self._opened.enter(device.open())
                 self._counters = self._plan_counters(device)
                 self._session = session = self._arguments.native_session(device, self._counters, self._follows_launches)
                 self._clock_pairs = [clock_pair()]
@@ -227,13 +227,13 @@ class profile:
 
                     self._spill = Spill(session, self._spill_dir, self._spill_header())
                 session.start(armed=self._schedule is not None and self._schedule(0) is Action.NONE)
-                self._opened.enter_context(Following())
+                self._opened.enter(Following())
                 if self._spill is not None:
                     self._spill.start()
                 self._start_ns = self._step_start = _core.now_ns()
                 self._clock_pairs = [clock_pair()]
                 if not device.simulated:
-                    self._opened.enter_context(TorchProfilerWatch())
+                    self._opened.enter(TorchProfilerWatch())
                 self._on_device = True
                 device.started()
             except BaseException:

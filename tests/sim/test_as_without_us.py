@@ -170,13 +170,20 @@ class AtLine:
         sys.settrace(self._trace if wanted else None)
 
     def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
-        if not frame.f_code.co_filename.startswith(PACKAGE) or frame.f_code.co_name == "__del__":
+        if not frame.f_code.co_filename.startswith(PACKAGE) or in_destructor(frame):
             return None
         if event == "line":
             self.lines += 1
             if self.lines == self._wanted:
                 raise KeyboardInterrupt
         return self._trace
+
+
+def in_destructor(frame: FrameType | None) -> bool:
+    """CPython swallows what is raised there."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
 
 
 @pytest.mark.parametrize("keep", ["latest", "spill"])
