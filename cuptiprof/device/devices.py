@@ -120,9 +120,9 @@ class SimulatedDevice(Device):
             self._torch.open()
 
     def _take_torch_off(self) -> None:
-        self._users -= 1
-        if self._users == 0 and self._torch is not None:
-            self.unmodelled = self._torch.close()
+        if self._users == 1 and self._torch is not None:
+            self.unmodelled = self._torch.close()  # before it counts: Ctrl-C in the middle, and it is done again
+        self._users = max(self._users - 1, 0)
 
     def metadata(self) -> dict[str, Any]:
         return {**super().metadata(), "unmodelled_operators": self.unmodelled}

@@ -41,6 +41,7 @@ class Following:
         else:
             waiting = WhenImported(_ENGINE, lambda module: _follow_engine(module, self._undo))
             self._undo.append(waiting.remove)
+            waiting.wait()
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -10,11 +10,15 @@ from typing import Any
 
 
 class WhenImported:
-    """First on ``sys.meta_path`` until the module is imported; the other finders import it, and then `imported` is called with it."""
+    """From :meth:`wait` on first on ``sys.meta_path``, until the module is imported; the other finders import it, and then `imported` is
+    called with it."""
 
     def __init__(self, name: str, imported: Callable[[ModuleType], None]) -> None:
         self._name = name
         self._imported = imported
+
+    def wait(self) -> None:
+        """Begin. Whoever calls has seen to :meth:`remove` before: Ctrl-C may come in between."""
         sys.meta_path.insert(0, self)
 
     def find_spec(

@@ -256,8 +256,8 @@ class profile:
 
     def _leave_device(self) -> None:
         if self._on_device and self._device is not None:
-            self._on_device = False
             self._device.stopping()
+            self._on_device = False
 
     def stop(self) -> Result:
         """End, wait for what the GPU still has to do, and return the result.

@@ -106,17 +106,22 @@ def alarm() -> Iterator[Callable[[float], None]]:
     signal.signal(signal.SIGALRM, before)
 
 
+def ran_without_torch(test: str) -> bool:
+    """torch is here, whose own functions an interruption would leave half done: the test ran in a process without it."""
+    if "torch" not in sys.modules:
+        return False
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{__file__}::{test}"]
+    done = subprocess.run(command, capture_output=True)
+    assert done.returncode == 0, done.stdout.decode()
+    return True
+
+
 # CPython swallows what is raised inside a destructor, and says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("keep", ["latest", "spill"])
 def test_interruptions_at_any_moment(alarm: Callable[[float], None], sim: SimDevice, keep: str) -> None:
     """Nothing stays on, and what was collected is there as soon as it is asked for."""
-    if "torch" in sys.modules:  # whose own functions an interruption would leave half done: in a process without it
-        again = f"{__file__}::test_interruptions_at_any_moment[{keep}]"
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", again], capture_output=True
-        )
-        assert done.returncode == 0, done.stdout.decode()
+    if ran_without_torch(f"test_interruptions_at_any_moment[{keep}]"):
         return
     import pandas  # noqa: F401  an import that is interrupted leaves a library half made, for all tests to come
     import pyarrow.parquet  # noqa: F401
@@ -130,6 +135,7 @@ def test_interruptions_at_any_moment(alarm: Callable[[float], None], sim: SimDev
 
 def interrupted_session(sim: SimDevice, keep: str, interrupt: Callable[[float], object], when: float) -> str:
     """A session with one launch, interrupted; then one that is not. `interrupt(0)` calls it off. Returns how far the first came."""
+    finders, start = len(sys.meta_path), threading.Thread.start
     prof = cuptiprof.profile(device="sim", budget="16 MB", keep=keep)
     stage = "enter"
     with contextlib.suppress(KeyboardInterrupt):
@@ -151,6 +157,7 @@ def interrupted_session(sim: SimDevice, keep: str, interrupt: Callable[[float], 
     with cuptiprof.profile(device="sim", budget="16 MB") as following:
         sim.launch("next")
     assert list(following.result().kernels["name"]) == ["next"]
+    assert len(sys.meta_path) == finders and threading.Thread.start is start
     return stage
 
 
@@ -188,6 +195,8 @@ def in_destructor(frame: FrameType | None) -> bool:
 
 @pytest.mark.parametrize("keep", ["latest", "spill"])
 def test_interruptions_at_any_line(sim: SimDevice, keep: str) -> None:
+    if ran_without_torch(f"test_interruptions_at_any_line[{keep}]"):
+        return
     import pandas  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 

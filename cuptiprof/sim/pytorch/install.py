@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof.regions.when_imported import WhenImported
@@ -26,7 +25,7 @@ class TorchOnDevice:
         self._sim, self._chip = sim, chip
         self._simulation: Any = None
         self._closed = False
-        self._undo = ExitStack()
+        self._undo: list[Callable[[], None]] = []
 
     def open(self) -> None:
         """Now if torch has been imported, else as soon as it is."""
@@ -34,7 +33,8 @@ class TorchOnDevice:
             self._torch_is_here()
         else:
             waiting = WhenImported("torch", lambda torch: self._torch_is_here())
-            self._undo.callback(waiting.remove)
+            self._undo.append(waiting.remove)
+            waiting.wait()
 
     def _torch_is_here(self) -> None:
         if self._closed:
@@ -44,11 +44,11 @@ class TorchOnDevice:
         dispatch_mode.leave_stale()
         self._simulation = dispatch_mode.TorchSimulation(self._sim, self._chip)
         for hook in dispatch_mode.optimizer_hooks():
-            self._undo.callback(hook.remove)
+            self._undo.append(hook.remove)
         mode = dispatch_mode.TorchSimMode(self._simulation)
-        self._undo.callback(mode.leave)
+        self._undo.append(mode.leave)
         mode.enter(first=True)
-        self._undo.callback(_simulate_new_threads(self._simulation, dispatch_mode.TorchSimMode))
+        self._undo.append(_simulate_new_threads(self._simulation, dispatch_mode.TorchSimMode))
 
     def close(self) -> dict[str, int]:
         """Back to plain PyTorch. Returns how often each operator ran that the model took as element-wise for want of better.
@@ -58,7 +58,9 @@ class TorchOnDevice:
         self._closed = True
         if self._simulation is not None:
             self._simulation.stop()
-        self._undo.close()
+        for undo in reversed(self._undo):  # each may be called twice: Ctrl-C in between loses none
+            undo()
+        self._undo.clear()
         return dict(self._simulation.unmodelled) if self._simulation is not None else {}
 
 
