@@ -19,6 +19,36 @@ constexpr ColumnType parse(std::string_view t) {
   return ColumnType::kStr;
 }
 
+// The rows of schema.def as constants: as statements they are one function of a thousand calls, which
+// compilers take minutes over when they instrument it.
+struct TableRow {
+  const char *name, *time, *doc;
+};
+struct ColumnRow {
+  TableId table;
+  ColumnSpec column;
+};
+
+#define CP_COLUMN(...)
+#define CP_SPARSE(...)
+#define CP_TABLE(table, time, doc) {#table, #time, doc},
+constexpr TableRow kTables[] = {
+#include "store/schema.def"
+};
+#undef CP_TABLE
+#undef CP_COLUMN
+#undef CP_SPARSE
+
+#define CP_TABLE(...)
+#define CP_COLUMN(table, name, type, unit, doc) {TableId::table, {#name, parse(#type), unit, doc, false}},
+#define CP_SPARSE(table, name, type, unit, doc) {TableId::table, {#name, parse(#type), unit, doc, true}},
+constexpr ColumnRow kColumns[] = {
+#include "store/schema.def"
+};
+#undef CP_TABLE
+#undef CP_COLUMN
+#undef CP_SPARSE
+
 struct Built {
   std::array<std::vector<ColumnSpec>, kTableCount> columns;
   std::array<TableSpec, kTableCount> tables;
@@ -26,23 +56,12 @@ struct Built {
 
 Built build() {
   Built b;
-  std::array<const char*, kTableCount> time{};
-  auto at = [](TableId id) { return static_cast<size_t>(id); };
-#define CP_TABLE(table, time_name, text)                 \
-  b.tables[at(TableId::table)] = {#table, -1, text, {}}; \
-  time[at(TableId::table)] = #time_name;
-#define CP_COLUMN(table, name, type, unit, text) \
-  b.columns[at(TableId::table)].push_back({#name, parse(#type), unit, text, false});
-#define CP_SPARSE(table, name, type, unit, text) \
-  b.columns[at(TableId::table)].push_back({#name, parse(#type), unit, text, true});
-#include "store/schema.def"
-#undef CP_TABLE
-#undef CP_COLUMN
-#undef CP_SPARSE
+  for (const ColumnRow& row : kColumns) b.columns[static_cast<size_t>(row.table)].push_back(row.column);
   for (size_t t = 0; t < kTableCount; ++t) {
-    b.tables[t].columns = b.columns[t];
+    b.tables[t] = {kTables[t].name, -1, kTables[t].doc, b.columns[t]};
     for (size_t c = 0; c < b.columns[t].size(); ++c)
-      if (std::strcmp(b.columns[t][c].name, time[t]) == 0) b.tables[t].time_column = static_cast<int>(c);
+      if (std::strcmp(b.columns[t][c].name, kTables[t].time) == 0)
+        b.tables[t].time_column = static_cast<int>(c);
   }
   return b;
 }
