@@ -86,7 +86,7 @@ def check(result: cuptiprof.Result, launched: int) -> None:
     assert result.metadata["launches"]["launches"] == launched
 
 
-@pytest.mark.parametrize("first", range(0, 200, 20))
+@pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(40, 200, 20))])
 def test_random_orders(first: int) -> None:
     sim = SimDevice()
     for seed in range(first, first + 20):

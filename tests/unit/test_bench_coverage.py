@@ -1,4 +1,6 @@
-"""Known truth: through the real stopping rule, the 95 % interval holds the true median in 93 to 97 % of 2,000 runs."""
+"""Known truth: through the real stopping rule, the 95 % interval holds the true median in 93 to 97 % of 2,000 runs.
+
+That many runs are for the night; 200 every time show that rule and interval are still these (91 to 99 %: 2.6 standard deviations)."""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from cuptiprof.bench.stats.correlation import Array
 from cuptiprof.bench.stats.statistics import MedianInterval, median_interval
 from cuptiprof.bench.stats.stopping import Rule, default_rule
 
-RUNS = 2000
+FEW, MANY = (200, 91, 99), pytest.param((2000, 93, 97), marks=pytest.mark.nightly)  # runs, least and most % that hold
 CENTRE = 10_000.0  # ns
 PHI = 0.3
 Draw = Callable[[np.random.Generator, int], Array]
@@ -75,7 +77,7 @@ def measure(x: Array, rule: Rule, sizes: list[int]) -> MedianInterval:
     raise AssertionError("the rule never stopped")
 
 
-def coverage(draw: Draw, sizes: list[int], seed: int, runs: int = RUNS) -> tuple[float, float]:
+def coverage(draw: Draw, sizes: list[int], seed: int, runs: int) -> tuple[float, float]:
     """Share of runs, in %, whose interval holds the true median; mean number of samples."""
     rng, truth, rule = np.random.default_rng(seed), true_median(draw), default_rule(maximum=sizes[-1])
     found = [measure(draw(rng, sizes[-1]), rule, sizes) for _ in range(runs)]
@@ -83,18 +85,26 @@ def coverage(draw: Draw, sizes: list[int], seed: int, runs: int = RUNS) -> tuple
     return share, float(np.mean([i.samples for i in found]))
 
 
+@pytest.mark.parametrize("size", [FEW, MANY], ids=["few", "many"])
 @pytest.mark.parametrize("draw", [normal, log_normal, bimodal, heavy_tailed, timer_ticks, correlated])
-def test_default_rule_keeps_the_coverage(draw: Draw, record_property: Callable[[str, object], None]) -> None:
-    share, samples = coverage(draw, [100 * 2**k for k in range(6)], seed=2024)
+def test_default_rule_keeps_the_coverage(
+    draw: Draw, size: tuple[int, int, int], record_property: Callable[[str, object], None]
+) -> None:
+    runs, least, most = size
+    share, samples = coverage(draw, [100 * 2**k for k in range(6)], seed=2024, runs=runs)
     record_property("coverage", f"{draw.__name__} {share:.2f} % {samples:.0f} samples")
-    assert 93 <= share <= 97, f"{share:.2f} % of {RUNS} runs, {samples:.0f} samples in the mean"
+    assert least <= share <= most, f"{share:.2f} % of {runs} runs, {samples:.0f} samples in the mean"
 
 
+@pytest.mark.parametrize("size", [FEW, MANY], ids=["few", "many"])
 @pytest.mark.parametrize("draw", [normal, bimodal, correlated])
-def test_coverage_in_blocks_of_the_harness(draw: Draw, record_property: Callable[[str, object], None]) -> None:
-    share, samples = coverage(draw, harness_blocks(3000), seed=2025)
+def test_coverage_in_blocks_of_the_harness(
+    draw: Draw, size: tuple[int, int, int], record_property: Callable[[str, object], None]
+) -> None:
+    runs, least, most = size
+    share, samples = coverage(draw, harness_blocks(3000), seed=2025, runs=runs)
     record_property("coverage", f"{draw.__name__} in blocks {share:.2f} % {samples:.0f} samples")
-    assert 93 <= share <= 97, f"{share:.2f} % of {RUNS} runs, {samples:.0f} samples in the mean"
+    assert least <= share <= most, f"{share:.2f} % of {runs} runs, {samples:.0f} samples in the mean"
 
 
 def after_every_sample(draw: Draw, runs: int, seed: int) -> float:
