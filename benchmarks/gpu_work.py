@@ -2,6 +2,9 @@
 
 ``small`` and ``other`` are short kernels of two kinds, ``busy`` is one long kernel, ``step`` is a training-like step
 that ends synchronised. On the stand-in kernels are almost free, so that what is timed is the profiler's own host cost.
+
+It is what is run, as a user's program would, and not a face of the GPU (``cuptiprof.device.gpu``): that one needs a libcupti,
+and here some questions are what happens when CUPTI comes after the work.
 """
 
 from __future__ import annotations

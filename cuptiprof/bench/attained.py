@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 
 from cuptiprof.bench.counted_calls import BYTES_METRIC, Demand, Read
-from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
 from cuptiprof.bench.results.parts import Roofline
+from cuptiprof.device.gpu import Meter
 
 _DURATION = "gpu__time_duration.sum"  # ns
 
 
-def make_roofline(gpu: Gpu, demand: Demand, read: Read, ns: float) -> Roofline | None:
+def make_roofline(gpu: Meter, demand: Demand, read: Read, ns: float) -> Roofline | None:
     """The position of a call that takes `ns`; None where neither operations nor bytes are known.
 
     Given amounts are set against the chip's data (see :mod:`cuptiprof.bench.peaks`), measured operations against the peaks of the

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from numbers import Real
 
 from cuptiprof._core import chip_name, region
-from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.peaks import check_dtype
 from cuptiprof.bench.results.parts import CounterValue
 from cuptiprof.bench.sampling import MeasuredCall
 from cuptiprof.bench.sampling.kernel import BETWEEN_SAMPLES
 from cuptiprof.bench.sampling.strategy import before_sample
+from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError, CuptiError, SessionError
 from cuptiprof.metrics import select
 from cuptiprof.session.profile import profile
@@ -61,7 +61,7 @@ class Demand:
         more = (WORK_METRICS,) * self.measure_flops + (BYTES_METRIC,) * self.measure_bytes
         return tuple(dict.fromkeys((*self.metrics, *more)))
 
-    def check(self, gpu: Gpu) -> None:
+    def check(self, gpu: Meter) -> None:
         """Before anything is measured.
 
         Raises:
@@ -87,7 +87,7 @@ class Read:
         return next((c.value for c in self.all if c.name == name), math.nan)
 
 
-def read_counters(gpu: Gpu, call: MeasuredCall, demand: Demand, cold: bool) -> Read:
+def read_counters(gpu: Meter, call: MeasuredCall, demand: Demand, cold: bool) -> Read:
     """Run the call once a pass and read every counter over it. Where counting is refused the times are kept: a note says why."""
     names = demand.all_metrics()
     if not names:

@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cuptiprof.bench.gpu import Gpu
+from cuptiprof.device.gpu import Meter
 from cuptiprof.version import __version__
 
 GIT_TIMEOUT_S = 2  # for git to answer
 
 
-def environment(gpu: Gpu) -> dict[str, Any]:
+def environment(gpu: Meter) -> dict[str, Any]:
     """Plain values by name: "chip", "simulated", "cupti_version", "driver_version", "cuptiprof_version", "python_version",
     "torch_version" and "triton_version" (where they are in use), "host", "cpu", "commit" and "changed" (of the checkout the
     program runs in; empty if there is none), "time" (Unix, s)."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from cuptiprof.bench.attained import make_roofline
 from cuptiprof.bench.counted_calls import Demand, read_counters
 from cuptiprof.bench.environment import environment
-from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.options import Options, check_names
 from cuptiprof.bench.results.measurement import Measurement
@@ -35,6 +34,7 @@ from cuptiprof.bench.stats.noise import describe_noise
 from cuptiprof.bench.stats.statistics import median_interval
 from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.device.devices import Device
+from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError
 
 if TYPE_CHECKING:
@@ -154,7 +154,9 @@ class _State:
     cost: dict[str, float] = field(default_factory=dict)
 
 
-def measure(gpu: Gpu, calls: Sequence[MeasuredCall], method: Method, params: Mapping[str, Scalar]) -> list[Measurement]:
+def measure(
+    gpu: Meter, calls: Sequence[MeasuredCall], method: Method, params: Mapping[str, Scalar]
+) -> list[Measurement]:
     """Warm up each call, then take samples of all in turn until the rule is content with each.
 
     Raises:
@@ -211,7 +213,7 @@ def measure(gpu: Gpu, calls: Sequence[MeasuredCall], method: Method, params: Map
     return out
 
 
-def _prepare(gpu: Gpu, call: MeasuredCall, method: Method) -> _State:
+def _prepare(gpu: Meter, call: MeasuredCall, method: Method) -> _State:
     began = time.monotonic()
     warmup = warm_up(gpu, call, method.warmup_seconds)
     notes = [*warmup.notes, *look_at(gpu, call, method.strategy)]
@@ -219,7 +221,7 @@ def _prepare(gpu: Gpu, call: MeasuredCall, method: Method) -> _State:
     return _State(Series(call), warmup, notes, cost={"warmup": time.monotonic() - began})
 
 
-def _sample(gpu: Gpu, states: list[_State], method: Method) -> ClockLog:
+def _sample(gpu: Meter, states: list[_State], method: Method) -> ClockLog:
     """Blocks of samples until the rule is content with every call, or time is up."""
     log = ClockLog(gpu.clocks, gpu.now, gpu.synchronize)
     log.read()

@@ -7,16 +7,17 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from cuptiprof.bench.cuda_gpu import DriverGpu
-from cuptiprof.bench.gpu import Gpu, HostGpu
-from cuptiprof.bench.sim_gpu import SimGpu
-from cuptiprof.bench.torch_gpu import TorchGpu
+from cuptiprof.bench.host_gpu import HostGpu
 from cuptiprof.device.devices import CudaDevice, Device, ReplayDevice, SimulatedDevice, open_device
+from cuptiprof.device.driver_gpu import DriverGpu
+from cuptiprof.device.gpu import Meter
+from cuptiprof.device.sim_gpu import SimGpu
+from cuptiprof.device.torch_gpu import TorchGpu
 from cuptiprof.errors import BenchError
 
 
 @contextlib.contextmanager
-def open_gpu(device: str | Device | None) -> Iterator[Gpu]:
+def open_gpu(device: str | Device | None) -> Iterator[Meter]:
     """The GPU to measure on; see :func:`cuptiprof.device.devices.open_device`. "host": none.
 
     Raises:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from cuptiprof.bench.gpu import Gpu
 from cuptiprof.data.chips import BOARDS, flops_per_clock
 from cuptiprof.device.driver import DeviceAttribute
+from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError
 
 _COLUMN = {
@@ -20,7 +20,7 @@ _COLUMN = {
 }
 
 
-def peak_flop_rate(gpu: Gpu, dtype: str) -> float:
+def peak_flop_rate(gpu: Meter, dtype: str) -> float:
     """Operations/s at the highest SM clock; NaN where the chip is not known.
 
     Raises:
@@ -45,7 +45,7 @@ def peak_flop_rate(gpu: Gpu, dtype: str) -> float:
     )
 
 
-def peak_byte_rate(gpu: Gpu) -> float:
+def peak_byte_rate(gpu: Meter) -> float:
     """DRAM bytes/s: twice the memory clock (both edges) over the width of the bus; NaN where the driver does not say."""
     if gpu.device is None:
         return math.nan

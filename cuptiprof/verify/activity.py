@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cuptiprof.device.gpu import DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
 from cuptiprof.verify.kernel_launch import Buffer, KernelLaunch, Values
-from cuptiprof.verify.machine import DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Machine
+from cuptiprof.verify.machine import Machine
 from cuptiprof.verify.probe import Expected, NotHereError, Probe, Traced
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _copies(machine: Machine) -> Traced:
     def work(m: Machine) -> None:
         for kind in kinds.values():
             for size in _SIZES:
-                m.copy(kind, size)
+                m.gpu.copy(kind, size)
 
     def measure(result: Result) -> Values:
         c = result.memcpys
@@ -75,7 +76,7 @@ def _sets(machine: Machine) -> Traced:
 
     def work(m: Machine) -> None:
         for value, width, count in sets:
-            m.set(value, width, count)
+            m.gpu.set(value, count, width=width)
 
     def measure(result: Result) -> Values:
         s = result.memsets
@@ -102,7 +103,7 @@ def _streams(machine: Machine) -> Traced:
     count, ns = 8, 5_000_000
 
     def work(m: Machine) -> None:
-        for stream in [m.stream() for _ in range(count)]:
+        for stream in [m.gpu.stream() for _ in range(count)]:
             m.launch(_spin(ns), stream)
 
     def measure(result: Result) -> Values:
@@ -136,9 +137,9 @@ def _graph(machine: Machine) -> Traced:
             for _ in range(nodes):
                 m.launch(launch, stream)
 
-        graph = m.graph(body)
+        graph = m.gpu.graph(body)
         for _ in range(runs):
-            m.run_graph(graph)
+            m.gpu.run_graph(graph)
 
     def measure(result: Result) -> Values:
         k = result.kernels
@@ -169,10 +170,10 @@ def _dependent(machine: Machine) -> Traced:
     count, ns = 10, 200_000
 
     def work(m: Machine) -> None:
-        streams = [m.stream(), m.stream()]
+        streams = [m.gpu.stream(), m.gpu.stream()]
         for i in range(count):
             m.launch(_spin(ns), streams[i % 2])
-            m.order(streams[i % 2], streams[(i + 1) % 2])
+            m.gpu.order(streams[i % 2], streams[(i + 1) % 2])
 
     def measure(result: Result) -> Values:
         k = result.kernels
@@ -206,7 +207,7 @@ def _peer(machine: Machine) -> Traced:
         return {"peer copies": float(np.sum(mine)), "peer bytes": float(np.sum(c["bytes"][mine]))}
 
     return Traced(
-        lambda m: m.copy_peer(size),
+        lambda m: m.gpu.copy_peer(size),
         measure,
         (Expected("peer copies", 1, "one"), Expected("peer bytes", size, "its size")),
     )

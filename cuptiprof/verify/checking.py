@@ -101,7 +101,7 @@ def run_probes(machine: Machine, probes: Iterable[Probe], progress: Callable[[st
 def _trace(machine: Machine, plan: Traced) -> Values:
     with profile(device=machine.device) as session:
         plan.work(machine)
-        machine.synchronize()
+        machine.gpu.synchronize()
     result = session.result()
     return {**plan.measure(result), _NOTHING_LOST.metric: float(sum(result.losses.values()))}
 
@@ -122,7 +122,7 @@ def _count(machine: Machine, plan: Counted) -> tuple[Values, dict[str, str], str
             with profile(device=machine.device, metrics=names, strategy="replay", kernels="probe_*") as session:
                 for launch in plan.launches:
                     machine.launch(launch)
-                machine.synchronize()
+                machine.gpu.synchronize()
             counters: Any = session.result().counters
         refusals = [" ".join(str(w.message).split()) for w in caught if issubclass(w.category, CounterWarning)]
         for name in names:
@@ -146,7 +146,7 @@ def _available(names: Sequence[str], machine: Machine) -> tuple[list[str], dict[
     from cuptiprof.metrics import resolve
 
     chip = machine.facts.chip
-    planner = _core.MetricPlanner(machine.library, chip)
+    planner = _core.MetricPlanner(machine.device.library, chip)
     here, missing = [], {}
     for name in names:
         try:

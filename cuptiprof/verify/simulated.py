@@ -5,19 +5,20 @@ It proves the way of a number through the profiler, not the number: whoever read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from cuptiprof import _core
-from cuptiprof.data.occupancy import chip_limits
 from cuptiprof.device.devices import Device, SimulatedDevice, open_device
-from cuptiprof.device.driver import DeviceAttribute, Driver
-from cuptiprof.sim.sim_device import Flag, Op, SimDevice
-from cuptiprof.verify.kernel_launch import Buffer, Facts, KernelLaunch
+from cuptiprof.device.sim_gpu import SimGpu
+from cuptiprof.errors import DeviceError
+from cuptiprof.sim.sim_device import Op
+from cuptiprof.verify.kernel_launch import Buffer, KernelLaunch
+from cuptiprof.verify.machine import facts_of
 
 _REGISTERS = {"probe_spin_registers": _core.PROBE_SHAPE["live_registers"] + 32}  # what a compiler would about need
 _USUAL_REGISTERS = 32
 _USUAL_NS = 20_000
+_ENDLESS_MEMORY = 1 << 40  # it has none to run out of
 
 
 class SimMachine:
@@ -33,37 +34,19 @@ class SimMachine:
 
     def __init__(self, device: str | SimulatedDevice = "sim", *, distort: Mapping[str, float] | None = None) -> None:
         opened = open_device(device)
-        self.device: str | Device = device
-        self.library = opened.library
-        self._sim = SimDevice()
+        if not isinstance(opened, SimulatedDevice):
+            raise DeviceError(f"{opened.spec!r} is not the simulated device")
+        self.device: Device = opened
+        self.gpu = SimGpu(opened)
         self._distort = dict(distort or {})
-        self._next = 16  # IDs of streams, events and graphs
-        attribute = Driver(self._sim.library).attribute
-        major, minor = (
-            attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR),
-            attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR),
-        )
-        chip = _core.chip_name(self.library, 0)
-        self.facts = Facts(
-            chip=chip,
-            name=f"simulated {chip}",
-            compute=(major, minor),
-            sms=attribute(DeviceAttribute.MULTIPROCESSOR_COUNT),
-            l2_bytes=attribute(DeviceAttribute.L2_CACHE_SIZE),
-            memory_bytes=1 << 40,  # it has none to run out of
-            limits=chip_limits(major, minor),
-            simulated=True,
-        )
-
-    def _new_id(self) -> int:
-        self._next += 1
-        return self._next
+        self.facts = facts_of(self.gpu, opened.library, "simulated {chip}", _ENDLESS_MEMORY)
 
     def registers(self, kernel: str) -> tuple[int, int]:
         return _REGISTERS.get(kernel, _USUAL_REGISTERS), 0
 
-    def _op(self, launch: KernelLaunch, stream: int) -> Any:
-        return self._sim.ops(
+    def launch(self, launch: KernelLaunch, stream: int = 0) -> None:
+        sim = self.gpu.sim
+        op = sim.ops(
             1,
             Op.KERNEL,
             name=launch.kernel,
@@ -74,49 +57,14 @@ class SimMachine:
             duration_ns=launch.lasts or _USUAL_NS,
             stream=stream,
         )
-
-    def launch(self, launch: KernelLaunch, stream: int = 0) -> None:
-        op = self._op(launch, stream)
         counts = dict(launch.counts)
         if launch.active:
-            counts["sm__cycles_active"] = launch.active * float(self._sim.true_metric("sm__cycles_elapsed.sum", op)[0])
+            counts["sm__cycles_active"] = launch.active * float(sim.true_metric("sm__cycles_elapsed.sum", op)[0])
             if launch.resident:
                 counts["sm__warps_active"] = launch.resident * counts["sm__cycles_active"]
         for counter, total in counts.items():
-            self._sim.set_counter(counter, total * self._distort.get(counter, 1.0), launch.kernel)
-        self._sim.run(op)
-
-    def copy(self, kind: int, size: int, stream: int = 0) -> None:
-        self._sim.call(Op.MEMCPY, bytes=size, copy_kind=kind, stream=stream, flags=Flag.ASYNC)
-
-    def copy_peer(self, size: int) -> None:
-        raise AssertionError("one simulated GPU")
-
-    def set(self, value: int, width: int, count: int, stream: int = 0) -> None:
-        self._sim.call(Op.MEMSET, bytes=width * count, value=value, stream=stream, flags=Flag.ASYNC)
-
-    def stream(self) -> int:
-        stream = self._new_id()
-        self._sim.call(Op.STREAM_CREATE, stream=stream)
-        return stream
-
-    def order(self, first: int, then: int) -> None:
-        event = self._new_id()
-        self._sim.call(Op.EVENT_RECORD, event=event, stream=first)
-        self._sim.call(Op.STREAM_WAIT_EVENT, event=event, stream=then)
-
-    def graph(self, body: Callable[[int], None]) -> int:
-        graph = self._new_id()
-        self._sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=graph)
-        body(0)
-        self._sim.call(Op.GRAPH_END_CAPTURE, graph_id=graph)
-        return graph
-
-    def run_graph(self, graph: int) -> None:
-        self._sim.call(Op.GRAPH_LAUNCH, graph_id=graph)
-
-    def synchronize(self) -> None:
-        self._sim.synchronize()
+            sim.set_counter(counter, total * self._distort.get(counter, 1.0), launch.kernel)
+        sim.run(op)
 
     def word(self, buffer: Buffer) -> float | None:
         return None
@@ -125,4 +73,4 @@ class SimMachine:
         pass
 
     def release(self) -> None:
-        self._sim.clear_counters()
+        self.gpu.sim.clear_counters()

@@ -51,10 +51,10 @@ def _run(machine: Machine, *, in_regions: bool = False) -> None:
             if in_regions:
                 with region("timed"):
                     machine.launch(_launch(us))
-                    machine.synchronize()
+                    machine.gpu.synchronize()
             else:
                 machine.launch(_launch(us))
-                machine.synchronize()
+                machine.gpu.synchronize()
 
 
 def _in_order(result: Any, table: str) -> Any:
@@ -88,7 +88,7 @@ def _session(machine: Machine, refused: list[str], **options: Any) -> Result | N
 def _measure(machine: Machine) -> tuple[Values, str]:
     """Three runs of the same kernels. What CUPTI refused comes as words."""
     machine.launch(_launch(1))  # there is a context from the first timed kernel on
-    machine.synchronize()
+    machine.gpu.synchronize()
     refused: list[str] = []
     with profile(device=machine.device, activities=["kernel"]) as traced:
         _run(machine)

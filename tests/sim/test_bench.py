@@ -127,7 +127,7 @@ def test_nothing_but_the_function_is_in_the_time(machine: SimulatedDevice, strat
 
 def test_between_the_readings_of_the_clock_only_the_function_runs(machine: SimulatedDevice) -> None:
     from cuptiprof.bench.sampling import MeasuredCall
-    from cuptiprof.bench.sim_gpu import SimGpu
+    from cuptiprof.device.sim_gpu import SimGpu
 
     gpu, order = SimGpu(machine), []
     real_now, real_synchronize = gpu.now, gpu.synchronize

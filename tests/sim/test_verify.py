@@ -15,6 +15,7 @@ import pytest
 from cuptiprof import verify
 from cuptiprof.cli import main
 from cuptiprof.device.devices import SimulatedDevice
+from cuptiprof.device.sim_gpu import SimGpu
 from cuptiprof.errors import DeviceError, MetricError
 from cuptiprof.sim.sim_device import Fault, SimDevice
 from cuptiprof.verify.checking import run_probes
@@ -91,37 +92,44 @@ def test_a_wrong_count_is_found(name: str, factor: float) -> None:
             assert abs(check.measured - check.expected) > check.allowed > 0
 
 
-class SlowHost(SimMachine):
+class SlowGpu(SimGpu):
     """Its clock moves with its work only, and by what the host takes to wait for it."""
 
     took = 40_000
     calls = 3_000  # the launch and the wait, on the stand-in
 
-    def __init__(self) -> None:
-        self._opened = SimulatedDevice(virtual_clock=True)
-        super().__init__(self._opened)
+    def __init__(self, device: SimulatedDevice) -> None:
+        super().__init__(device)
+        self.synchronize = self._wait
 
-    def synchronize(self) -> None:
-        super().synchronize()
-        self._sim.advance(self._sim.now() + self.took)
+    def _wait(self) -> None:
+        self.sim.synchronize()
+        self.sim.advance(self.sim.now() + self.took)
+
+
+def on_a_slow_host() -> SimMachine:
+    machine = SimMachine(SimulatedDevice(virtual_clock=True))
+    assert isinstance(machine.device, SimulatedDevice)
+    machine.gpu = SlowGpu(machine.device)
+    return machine
 
 
 def test_a_user_range_has_the_hosts_time_and_the_others_have_not() -> None:
     """To the nanosecond, on a clock that moves only when the test says so."""
-    checks = run_probes(SlowHost(), [ALL["times"]])
+    checks = run_probes(on_a_slow_host(), [ALL["times"]])
     assert {c.verdict for c in checks} == {verify.RIGHT} and len(checks) == 8
     measured = {c.metric: c.measured for c in checks}
     for us in (5, 50):
         assert measured[f"{us} us kernel: record"] == us * 1000
         assert measured[f"{us} us kernel: record while counted"] == us * 1000
         assert measured[f"{us} us kernel: automatic range"] == us * 1000
-        assert measured[f"{us} us kernel: user range"] - us * 1000 == SlowHost.took + SlowHost.calls
+        assert measured[f"{us} us kernel: user range"] - us * 1000 == SlowGpu.took + SlowGpu.calls
 
 
 @pytest.mark.parametrize(("longer", "wrong"), [(1_900, []), (2_100, ["5 us"]), (5_100, ["5 us", "50 us"])])
 def test_an_automatic_range_that_takes_the_hosts_time_is_found(longer: int, wrong: list[str]) -> None:
     """Off by more than 2 us or 10 %, whichever is more."""
-    machine = SlowHost()
+    machine = on_a_slow_host()
     SimDevice().inject(Fault.RANGE_TIME, a=longer)
     try:
         checks = run_probes(machine, [ALL["times"]])
@@ -132,19 +140,19 @@ def test_an_automatic_range_that_takes_the_hosts_time_is_found(longer: int, wron
 
 
 def test_a_user_range_shorter_than_its_kernel_is_wrong() -> None:
-    plan = ALL["times"].plan(SlowHost())
+    plan = ALL["times"].plan(on_a_slow_host())
     assert isinstance(plan, verify.Measured)
     measured = {e.key: 5_000.0 if e.key.startswith("5 ") else 50_000.0 for e in plan.expected}
     measured["50 us kernel: user range"] = 44_000.0
     broken = dataclasses.replace(
         ALL["times"], plan=lambda _: dataclasses.replace(plan, measure=lambda _: (measured, ""))
     )
-    checks = run_probes(SlowHost(), [broken])
+    checks = run_probes(on_a_slow_host(), [broken])
     assert [c.metric for c in checks if c.verdict == verify.WRONG] == ["50 us kernel: user range"]
 
 
 def test_times_that_may_not_be_counted_are_failed_not_wrong() -> None:
-    machine = SlowHost()
+    machine = on_a_slow_host()
     SimDevice().inject(Fault.FAIL_CALL, "cuptiRangeProfilerEnable", a=35)
     try:
         checks = run_probes(machine, [ALL["times"]])

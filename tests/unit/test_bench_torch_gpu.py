@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-import cuptiprof.bench.cuda_gpu as cuda_gpu
+import cuptiprof.device.driver_gpu as driver_gpu
 from cuptiprof.bench.sampling import Event, Graph, MeasuredCall
-from cuptiprof.bench.torch_gpu import TorchGpu
 from cuptiprof.data.clock_state import NoClocks
 from cuptiprof.device.driver import DeviceAttribute
 from cuptiprof.device.gpu_clocks import NvmlClocks
+from cuptiprof.device.torch_gpu import TorchGpu
 from cuptiprof.errors import BenchError
 
 ATTRIBUTES = {13: 1_980_000, 16: 132, 33: 0x3B, 34: 0, 36: 2_619_000, 37: 5120, 38: 50 << 20, 50: 0, 75: 9, 76: 0}
@@ -95,16 +95,16 @@ class FakeTorch(ModuleType):
 def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
     fake = FakeTorch()
     monkeypatch.setitem(sys.modules, "torch", fake)
-    probe = SimpleNamespace(attribute=lambda i: ATTRIBUTES[i])
+    probe = SimpleNamespace(attribute=lambda i: ATTRIBUTES[i], synchronize=None)
     seen: list[str] = []
     monkeypatch.setattr(
-        cuda_gpu,
+        driver_gpu,
         "_core",
         SimpleNamespace(
             ProbeDevice=lambda library, device, with_probes: probe, chip_name=lambda library, device: "GH100"
         ),
     )
-    monkeypatch.setattr(cuda_gpu, "nvml_clocks", lambda pci: seen.append(pci) or NoClocks("none"))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(driver_gpu, "nvml_clocks", lambda pci: seen.append(pci) or NoClocks("none"))  # type: ignore[func-returns-value]
     fake.pci = seen
     return fake
 
@@ -116,7 +116,7 @@ def make() -> TorchGpu:
 def test_facts(torch: FakeTorch) -> None:
     gpu = make()
     assert gpu.attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) == 132
-    assert gpu.chip == "GH100" and torch.pci == ["00000000:3B:00.0"]
+    assert gpu.chip == "GH100" and gpu.clocks.why_not == "none" and torch.pci == ["00000000:3B:00.0"]
 
 
 def test_a_cold_sample_by_events(torch: FakeTorch) -> None:
@@ -171,7 +171,7 @@ def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:
 
 
 def test_the_driver_alone_has_no_events(torch: FakeTorch) -> None:
-    gpu = cuda_gpu.DriverGpu.__new__(cuda_gpu.DriverGpu)
+    gpu = driver_gpu.DriverGpu.__new__(driver_gpu.DriverGpu)
     for refused in (
         lambda: gpu.events(2),
         lambda: gpu.record(0),

@@ -32,7 +32,7 @@ EXCEPTIONS = {
 ONLY_IN = {
     "rich": ("report/render/to_rich.py", "cli/"),
     "pyarrow": ("io/", "data/tables.py"),
-    "torch": ("bench/torch_gpu.py", "sim/pytorch/dispatch_mode.py"),
+    "torch": ("device/torch_gpu.py", "sim/pytorch/dispatch_mode.py"),
     "matplotlib": ("bench/results/plot.py",),
     "pynvml": ("device/gpu_clocks.py",),
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders, repeated
+from cuptiprof.device.gpu import Meter
 
 MIN_BATCH_NS = 50_000
 """Events are stamped to about half a microsecond: shorter calls are repeated between two events until this is filled."""
@@ -21,10 +21,12 @@ class Event(Strategy):
 
     name: ClassVar[str] = "event"
 
-    def prepare(self, gpu: Gpu, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
+    def prepare(self, gpu: Meter, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
         call.batch = batch_of(call, estimate_ns, cold)
 
-    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+    def rounds(
+        self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
+    ) -> list[list[Sample]]:
         runs = [c.function if c.batch == 1 else repeated(c.function, c.batch) for c in calls]
         return between_events(gpu, calls, runs, count, cold, tick)
 
@@ -34,13 +36,15 @@ class Graph(Strategy):
 
     name: ClassVar[str] = "graph"
 
-    def prepare(self, gpu: Gpu, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
+    def prepare(self, gpu: Meter, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
         call.batch = batch_of(call, estimate_ns, cold)
         call.kept = gpu.capture(call.function if call.batch == 1 else repeated(call.function, call.batch))
         call.kept()  # the first launch of a graph uploads it
         gpu.synchronize()
 
-    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+    def rounds(
+        self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
+    ) -> list[list[Sample]]:
         return between_events(gpu, calls, [c.kept for c in calls], count, cold, tick)
 
 
@@ -52,7 +56,7 @@ def batch_of(call: MeasuredCall, estimate_ns: float, cold: bool) -> int:
 
 
 def between_events(
-    gpu: Gpu, calls: Sequence[MeasuredCall], runs: Sequence[Any], count: int, cold: bool, tick: Tick
+    gpu: Meter, calls: Sequence[MeasuredCall], runs: Sequence[Any], count: int, cold: bool, tick: Tick
 ) -> list[list[Sample]]:
     """Samples by events; read after the last, so that the GPU never waits for the host to read."""
     pending: list[list[tuple[int, Any, Any]]] = [[] for _ in calls]

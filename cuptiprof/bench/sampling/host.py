@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders, repeated
+from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError
 
 MIN_BATCH_NS = 100_000
@@ -26,7 +26,7 @@ class Cpu(Strategy):
     can_be_cold: ClassVar[bool] = False
     times_work: ClassVar[bool] = False
 
-    def prepare(self, gpu: Gpu, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
+    def prepare(self, gpu: Meter, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
         if call.setup is not None:
             return
         most = MAX_LAUNCHING_CALLS if call.launches else MAX_BATCH_CALLS
@@ -35,7 +35,9 @@ class Cpu(Strategy):
         )  # the estimate has the wait in it
         call.batch = max(1, min(most, round(MIN_BATCH_NS / max(alone, 1.0))))
 
-    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+    def rounds(
+        self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
+    ) -> list[list[Sample]]:
         return on_host(gpu, calls, count, cold, tick, waits=False)
 
 
@@ -45,7 +47,9 @@ class Wall(Strategy):
     name: ClassVar[str] = "wall"
     needs_gpu_work: ClassVar[bool] = False
 
-    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+    def rounds(
+        self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
+    ) -> list[list[Sample]]:
         return on_host(gpu, calls, count, cold, tick, waits=True)
 
 
@@ -58,7 +62,9 @@ class Manual(Strategy):
     name: ClassVar[str] = "manual"
     needs_gpu_work: ClassVar[bool] = False
 
-    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+    def rounds(
+        self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
+    ) -> list[list[Sample]]:
         out: list[list[Sample]] = [[] for _ in calls]
         for order in orders(len(calls), count):
             tick()
@@ -95,7 +101,7 @@ def own_numbers(name: str, value: object) -> tuple[float, dict[str, float]]:
 
 
 def on_host(
-    gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick, *, waits: bool
+    gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick, *, waits: bool
 ) -> list[list[Sample]]:
     """Samples by the host's clock. Nothing but the call (and the wait) stands between its readings."""
     runs = [c.function if c.batch == 1 else repeated(c.function, c.batch) for c in calls]

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof._core import region
-from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders
 from cuptiprof.data.result import Result
+from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError
 from cuptiprof.session.profile import profile
 
@@ -38,7 +38,9 @@ class Kernel(Strategy):
     span: bool = False
     name: ClassVar[str] = "kernel"
 
-    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+    def rounds(
+        self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
+    ) -> list[list[Sample]]:
         starts: list[list[int]] = [[] for _ in calls]
         session = profile(device=gpu.device, activities=["kernel", "memcpy", "memset"], keep="first")
         between = any(c.setup is not None for c in calls) or cold
@@ -127,7 +129,7 @@ class Work:
         return total, float(end.max() - start.min()), tuple((name, n, ns) for name, (n, ns) in pieces.items())
 
 
-def inspect(gpu: Gpu, call: MeasuredCall) -> tuple[Work, Result]:
+def inspect(gpu: Meter, call: MeasuredCall) -> tuple[Work, Result]:
     """The GPU work of one call.
 
     Raises:

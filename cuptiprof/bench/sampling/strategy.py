@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from cuptiprof.bench.gpu import Gpu
+from cuptiprof.device.gpu import Meter
 
 Tick = Callable[[], None]
 """Called between samples: it reads the clocks now and then."""
@@ -66,7 +66,7 @@ class Strategy(abc.ABC):
     """the GPU's work is in the time, so that rates can be told"""
 
     def prepare(  # noqa: B027  nothing to prepare is the usual case
-        self, gpu: Gpu, call: MeasuredCall, estimate_ns: float, cold: bool
+        self, gpu: Meter, call: MeasuredCall, estimate_ns: float, cold: bool
     ) -> None:
         """Before the first sample of a function: decide on its batch, capture it.
 
@@ -75,7 +75,9 @@ class Strategy(abc.ABC):
         """
 
     @abc.abstractmethod
-    def rounds(self, gpu: Gpu, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick) -> list[list[Sample]]:
+    def rounds(
+        self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
+    ) -> list[list[Sample]]:
         """`count` samples of each call, in turn: one list a call, each in the order taken. `tick` is called between rounds."""
 
 
@@ -85,7 +87,7 @@ def orders(calls: int, count: int) -> Iterator[Sequence[int]]:
         yield range(calls) if i % 2 == 0 else range(calls - 1, -1, -1)
 
 
-def before_sample(gpu: Gpu, call: MeasuredCall, cold: bool) -> None:
+def before_sample(gpu: Meter, call: MeasuredCall, cold: bool) -> None:
     """Set-up, and a cold L2 if that is wanted."""
     if call.setup is not None:
         call.setup()

@@ -7,10 +7,10 @@ import statistics
 import time
 from dataclasses import dataclass, field
 
-from cuptiprof.bench.gpu import Gpu
 from cuptiprof.bench.sampling import MeasuredCall, Strategy
 from cuptiprof.bench.sampling.kernel import inspect as trace
 from cuptiprof.data.result import Result
+from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError, CuptiError, SessionError
 
 WINDOW_CALLS = 5
@@ -40,7 +40,7 @@ class Warmup:
     notes: list[str] = field(default_factory=list)
 
 
-def warm_up(gpu: Gpu, call: MeasuredCall, seconds: float) -> Warmup:
+def warm_up(gpu: Meter, call: MeasuredCall, seconds: float) -> Warmup:
     """Call the function until two windows of calls agree, for at most `seconds` after the first call.
 
     Autotuners (Triton, torch.compile, cuDNN) run in the first calls, so they are over before anything is measured.
@@ -107,7 +107,7 @@ def _agree(before: list[int], after: list[int]) -> bool:
     return abs(a - b) <= MAX_WINDOW_DIFFERENCE * max(a, b)
 
 
-def look_at(gpu: Gpu, call: MeasuredCall, strategy: Strategy) -> list[str]:
+def look_at(gpu: Meter, call: MeasuredCall, strategy: Strategy) -> list[str]:
     """Trace one call: refuse what the strategy cannot measure, and say what a reader must know.
 
     Raises:
@@ -151,7 +151,7 @@ def look_at(gpu: Gpu, call: MeasuredCall, strategy: Strategy) -> list[str]:
     return notes
 
 
-def _devices(gpu: Gpu, call: MeasuredCall, result: Result) -> list[str]:
+def _devices(gpu: Meter, call: MeasuredCall, result: Result) -> list[str]:
     """Waiting, events and clocks are those of one GPU: work on another is refused, or said where it is not all.
 
     Raises:

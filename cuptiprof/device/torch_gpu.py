@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cuptiprof.bench.cuda_gpu import CudaGpu
-from cuptiprof.bench.gpu import cannot_capture
 from cuptiprof.device.devices import Device
+from cuptiprof.device.driver_gpu import DriverGpu
+from cuptiprof.device.gpu import cannot_capture
 from cuptiprof.errors import BenchError
 
 
-class TorchGpu(CudaGpu):
-    """PyTorch's current device and stream."""
+class TorchGpu(DriverGpu):
+    """PyTorch's current device; what is timed goes to its current stream."""
 
     def __init__(self, device: Device) -> None:
         import torch
 
         self._torch: Any = torch
         super().__init__(device, int(torch.cuda.current_device()))
-        self._flush: Any = None
+        self._cold: Any = None
         self._events: list[Any] = []
         self.synchronize = torch.cuda.synchronize
 
     def flush_l2(self) -> None:
-        if self._flush is None:
-            self._flush = self._torch.empty(self.flush_bytes, dtype=self._torch.uint8, device="cuda")
-        self._flush.zero_()
+        if self._cold is None:
+            self._cold = self._torch.empty(self.flush_bytes, dtype=self._torch.uint8, device="cuda")
+        self._cold.zero_()
 
     def events(self, count: int) -> Sequence[Any]:
         while len(self._events) < count:

@@ -1,0 +1,172 @@
+"""A real GPU through the driver: its primary context, streams of ours, kernels of our modules."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from cuptiprof import _core
+from cuptiprof.data.clock_state import ClockReader
+from cuptiprof.device.devices import Device
+from cuptiprof.device.driver import DeviceAttribute, FunctionAttribute
+from cuptiprof.device.gpu import DEFAULT_L2, DEVICE_TO_HOST, FLUSH_FACTOR, HOST_TO_DEVICE, Dim3
+from cuptiprof.device.gpu_clocks import nvml_clocks
+from cuptiprof.errors import BenchError
+
+
+class DriverGpu:
+    """A GPU through ``_core.ProbeDevice``. What a program's own functions (of CuPy, JAX and the like) give to it is in streams
+    that are not known here: no events, no captures.
+
+    Args:
+        ordinal: its number in this process.
+        with_probes: load the embedded probe kernels.
+        probe: the native device; None: it is made.
+
+    Raises:
+        CuptiError: a CUDA call failed.
+    """
+
+    def __init__(self, device: Device, ordinal: int = 0, *, with_probes: bool = False, probe: Any = None) -> None:
+        self.device: Device | None = device
+        self.ordinal = ordinal
+        self._library = device.library
+        self._probe = probe or _core.ProbeDevice(device.library, ordinal, with_probes=with_probes)
+        self._memory: dict[str, tuple[int, int]] = {}  # what it is for -> address, bytes
+        self._outgrown: list[int] = []  # freeing would wait for the GPU
+        self._peer: Any = None
+        self.now: Callable[[], int] = time.perf_counter_ns
+        self.synchronize: Callable[[], None] = self._probe.synchronize
+
+    @cached_property
+    def chip(self) -> str:
+        return _core.chip_name(self._library, self.ordinal)
+
+    @cached_property
+    def clocks(self) -> ClockReader:
+        pci = map(
+            self.attribute, (DeviceAttribute.PCI_DOMAIN_ID, DeviceAttribute.PCI_BUS_ID, DeviceAttribute.PCI_DEVICE_ID)
+        )
+        return nvml_clocks("{:08X}:{:02X}:{:02X}.0".format(*pci))
+
+    @cached_property
+    def flush_bytes(self) -> int:
+        return FLUSH_FACTOR * (self.attribute(DeviceAttribute.L2_CACHE_SIZE) or DEFAULT_L2)
+
+    def attribute(self, which: DeviceAttribute) -> int:
+        return int(self._probe.attribute(which))
+
+    def free_bytes(self) -> int:
+        """Device memory that is free."""
+        return int(self._probe.memory_info()[0])
+
+    def kernel_attribute(self, kernel: str, which: FunctionAttribute) -> int:
+        """Of a kernel of the loaded modules."""
+        return int(self._probe.kernel_attribute(kernel, which))
+
+    def load_module(self, image: bytes) -> None:
+        """PTX text or a cubin; its kernels can be launched."""
+        self._probe.load_module(image)
+
+    def launch(
+        self,
+        kernel: str,
+        grid: Dim3 = (1, 1, 1),
+        block: Dim3 = (128, 1, 1),
+        *,
+        count: int = 1,
+        stream: int = 0,
+        shared: int = 0,
+        arguments: Sequence[int] = (),
+        duration_ns: int = 0,
+    ) -> None:
+        launch = self._probe.launch
+        for _ in range(count):
+            launch(kernel, grid, block, shared, stream, arguments)
+
+    def _held(self, purpose: str, size: int) -> int:
+        address, held = self._memory.get(purpose, (0, 0))
+        if held < size:
+            if held:
+                self._outgrown.append(address)
+            # Not cleared: setting it would be a record too.
+            address = self._probe.allocate_host(size) if purpose == "host" else self._probe.allocate(size, False)
+            self._memory[purpose] = address, size
+        return address
+
+    def prepare_copies(self, size: int) -> None:
+        for purpose in ("host", "to", "from"):
+            self._held(purpose, size)
+
+    def copy(self, kind: int, size: int, stream: int = 0) -> None:
+        to = self._held("host" if kind == DEVICE_TO_HOST else "to", size)
+        source = self._held("host" if kind == HOST_TO_DEVICE else "from", size)
+        self._probe.copy(kind, to, source, size, stream)
+
+    def copy_peer(self, size: int) -> None:
+        if self._peer is None:
+            self._peer = _core.ProbeDevice(self._library, 1, with_probes=False)
+        self._probe.copy_peer(self._held("to", size), self._peer, self._peer.allocate(size, False), size, 0)
+
+    def set(self, value: int, count: int, *, width: int = 1, stream: int = 0) -> None:
+        self._probe.set(self._held("to", width * count), value, width, count, stream)
+
+    def flush_l2(self) -> None:
+        self._probe.set(self._held("flush", self.flush_bytes), 0, 4, self.flush_bytes // 4, 0)
+
+    def allocate(self, size: int, *, cleared: bool = False) -> int:
+        return int(self._probe.allocate(size, cleared))
+
+    def free(self, address: int) -> None:
+        self._probe.free(address)
+
+    def read_word(self, address: int) -> int:
+        """A 32-bit word of device memory; waits for the GPU."""
+        return int(self._probe.read_word(address))
+
+    def stream(self) -> int:
+        return int(self._probe.make_stream())
+
+    def order(self, first: int, then: int) -> None:
+        self._probe.order(first, then)
+
+    def graph(self, body: Callable[[int], object]) -> int:
+        stream = self._probe.make_stream()
+        self._probe.begin_capture(stream)
+        try:
+            body(stream)
+        finally:
+            graph = int(self._probe.end_capture(stream))
+        return graph
+
+    def run_graph(self, graph: int, stream: int = 0) -> None:
+        self._probe.launch_graph(graph, stream)
+
+    def release(self) -> None:
+        self.synchronize()
+        for address in [*self._outgrown, *(address for address, _ in self._memory.values())]:
+            self._probe.free(address)
+        self._outgrown.clear()
+        self._memory.clear()
+        self._peer = None
+
+    def events(self, count: int) -> Sequence[Any]:
+        raise _needs_torch("events")
+
+    def record(self, event: Any) -> None:
+        raise _needs_torch("events")
+
+    def elapsed_ns(self, first: Any, second: Any) -> float:
+        raise _needs_torch("events")
+
+    def capture(self, function: Callable[[], object]) -> Callable[[], None]:
+        raise _needs_torch("graphs")
+
+
+def _needs_torch(what: str) -> BenchError:
+    return BenchError(
+        f"{what} need PyTorch, which this program does not use",
+        hint='strategy="kernel" measures any program\'s GPU work',
+    )

@@ -1,0 +1,128 @@
+"""The simulated device as a GPU, through the runtime's calls."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cuptiprof.data.clock_state import ClockReader
+from cuptiprof.device.devices import Device, SimulatedDevice
+from cuptiprof.device.driver import DeviceAttribute, Driver
+from cuptiprof.device.gpu import DEFAULT_L2, FLUSH_FACTOR, Dim3, cannot_capture
+from cuptiprof.errors import CuptiprofError
+from cuptiprof.sim.sim_device import Flag, Op
+
+_numbers = itertools.count(
+    1_000_000
+)  # of streams, events, graphs and memory: apart from those that a script numbers itself
+
+
+class SimGpu:
+    """The simulated device. Kernels have any name and last as long as they are told; it has no memory behind its addresses.
+
+    Its clock is what the device was opened with; the harness opens a virtual one.
+    """
+
+    def __init__(self, device: SimulatedDevice) -> None:
+        self.device: Device | None = device
+        self.ordinal = 0
+        self.chip = device.chip
+        self.clocks: ClockReader = device.clocks
+        self.flush_bytes = FLUSH_FACTOR * DEFAULT_L2
+        self.sim = device.sim
+        self._events: list[int] = []
+        self.now: Callable[[], int] = device.sim.now if device.virtual_clock else time.perf_counter_ns
+        self.synchronize: Callable[[], None] = device.sim.synchronize
+
+    def attribute(self, which: DeviceAttribute) -> int:
+        return Driver(self.sim.library).attribute(which)
+
+    def launch(
+        self,
+        kernel: str,
+        grid: Dim3 = (1, 1, 1),
+        block: Dim3 = (128, 1, 1),
+        *,
+        count: int = 1,
+        stream: int = 0,
+        shared: int = 0,
+        arguments: Sequence[int] = (),
+        duration_ns: int = 0,
+    ) -> None:
+        fields = {"stream": stream, "duration_ns": duration_ns, "dynamic_shared_memory": shared}
+        self.sim.launch(kernel, grid, block, count=count, **fields)
+
+    def copy(self, kind: int, size: int, stream: int = 0) -> None:
+        self.sim.call(Op.MEMCPY, bytes=size, copy_kind=kind, stream=stream, flags=Flag.ASYNC)
+
+    def copy_peer(self, size: int) -> None:
+        raise AssertionError("one simulated GPU")
+
+    def set(self, value: int, count: int, *, width: int = 1, stream: int = 0) -> None:
+        self.sim.call(Op.MEMSET, bytes=width * count, value=value, stream=stream, flags=Flag.ASYNC)
+
+    def prepare_copies(self, size: int) -> None:
+        pass
+
+    def flush_l2(self) -> None:
+        self.set(0, self.flush_bytes)
+
+    def allocate(self, size: int) -> int:
+        address = next(_numbers) << 20
+        self.sim.call(Op.ALLOC, bytes=size, address=address)
+        return address
+
+    def free(self, address: int) -> None:
+        self.sim.call(Op.FREE, address=address)
+
+    def release(self) -> None:
+        self.synchronize()
+
+    def stream(self) -> int:
+        stream = next(_numbers)
+        self.sim.call(Op.STREAM_CREATE, stream=stream)
+        return stream
+
+    def order(self, first: int, then: int) -> None:
+        event = next(_numbers)
+        self.sim.call(Op.EVENT_RECORD, event=event, stream=first)
+        self.sim.call(Op.STREAM_WAIT_EVENT, event=event, stream=then)
+
+    def events(self, count: int) -> Sequence[Any]:
+        self._events.extend(itertools.islice(_numbers, max(0, count - len(self._events))))
+        return self._events
+
+    def record(self, event: Any) -> None:
+        self.sim.call(Op.EVENT_RECORD, event=event)
+
+    def elapsed_ns(self, first: Any, second: Any) -> float:
+        return float(self.sim.event_time(second) - self.sim.event_time(first))
+
+    def graph(self, body: Callable[[int], object]) -> int:
+        stream = self.stream()
+        return self._captured(stream, lambda: body(stream))
+
+    def _captured(self, stream: int, function: Callable[[], object]) -> int:
+        graph = next(_numbers)
+        self.sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=graph, stream=stream)
+        try:
+            function()
+        except BaseException:
+            with contextlib.suppress(CuptiprofError):
+                self.sim.call(Op.GRAPH_END_CAPTURE, graph_id=graph, stream=stream)
+            raise
+        self.sim.call(Op.GRAPH_END_CAPTURE, graph_id=graph, stream=stream)
+        return graph
+
+    def run_graph(self, graph: int, stream: int = 0) -> None:
+        self.sim.call(Op.GRAPH_LAUNCH, graph_id=graph, stream=stream)
+
+    def capture(self, function: Callable[[], object]) -> Callable[[], None]:
+        try:
+            graph = self._captured(0, function)
+        except CuptiprofError as e:
+            raise cannot_capture(e.message) from e
+        return self.sim.prepare(self.sim.ops(1, Op.GRAPH_LAUNCH, graph_id=graph))
