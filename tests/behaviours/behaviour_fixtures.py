@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 import pytest
 from cuda_gpu import CudaGpu, DriverProfiler
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import ONE_PASS
-from sim_gpu import SimGpu
 from stand_in_driver import StandInDriver
+from stand_in_gpu import StandInGpu
 
 import cuptiprof
 from cuptiprof import _core
 from cuptiprof.counters.live import CounterWarning
-from cuptiprof.device.devices import open_device
+from cuptiprof.device.devices import SimulatedDevice, open_device
 from cuptiprof.device.locate import driver_present
 from cuptiprof.sim.sim_device import SimDevice
 
@@ -28,13 +28,14 @@ _HARDWARE = [pytest.mark.gpu, pytest.mark.skipif(not driver_present(), reason="n
 @pytest.fixture(scope="session")
 def cuda_gpu() -> Iterator[CudaGpu]:
     """The first real GPU; its context and kernels last for the run."""
-    probe = _core.ProbeDevice(open_device("cuda").library, 0)
-    yield CudaGpu(probe, "cuda", DriverProfiler(probe.context))
+    device = open_device("cuda")
+    probe = _core.ProbeDevice(device.library, 0)
+    yield CudaGpu(device, probe, DriverProfiler(probe.context))
     probe.synchronize()
 
 
 @pytest.fixture(params=["sim", "driver", pytest.param("cuda", marks=_HARDWARE)])
-def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
+def gpu(request: pytest.FixtureRequest) -> Iterator[ScenarioGpu]:
     """The GPU of a scenario: "sim" and "driver" are the stand-in, fresh."""
     if request.param == "cuda":
         hardware: CudaGpu = request.getfixturevalue("cuda_gpu")
@@ -45,19 +46,19 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
     sim.clear_faults()
     sim.reset()
     if request.param == "sim":
-        yield SimGpu()
+        yield StandInGpu()
     else:
         driver = StandInDriver()
-        yield CudaGpu(driver, "sim", driver.profiler, simulated=True)
+        yield CudaGpu(SimulatedDevice(), driver, driver.profiler)
     sim.reset()  # refused if the scenario left anything switched on
 
 
-_denied: dict[str, str] = {}
+_denied: dict[bool, str] = {}
 
 
-def why_denied(gpu: Gpu) -> str:
+def why_denied(gpu: ScenarioGpu) -> str:
     """What a session says when the driver gives counters to administrators only; "" when it gives them to us."""
-    if gpu.device not in _denied:
+    if gpu.simulated not in _denied:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with cuptiprof.profile(device=gpu.device, metrics=ONE_PASS) as prof:
@@ -65,12 +66,12 @@ def why_denied(gpu: Gpu) -> str:
         said = [str(w.message) for w in caught if issubclass(w.category, CounterWarning)]
         assert len(prof.result().kernels) == 1
         assert len(prof.result().metric_ranges) == 1 or "INSUFFICIENT_PRIVILEGES" in said[0], said
-        _denied[gpu.device] = "" if len(prof.result().metric_ranges) else said[0]
-    return _denied[gpu.device]
+        _denied[gpu.simulated] = "" if len(prof.result().metric_ranges) else said[0]
+    return _denied[gpu.simulated]
 
 
 @pytest.fixture
-def counting(gpu: Gpu) -> Gpu:
+def counting(gpu: ScenarioGpu) -> ScenarioGpu:
     """``gpu``, where its counters may be read."""
     if reason := why_denied(gpu):
         pytest.skip(f"counters are denied here: {reason}")

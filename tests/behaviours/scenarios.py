@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gpu import Gpu
+from gpu import ScenarioGpu
 
 import cuptiprof
 
@@ -18,7 +18,7 @@ CHEAP = ["achieved_occupancy", "ipc", "dram_read_throughput"]  # one pass togeth
 STRATEGIES = ["replay", "iterate", "range", "sample"]
 
 
-def collected(gpu: Gpu, body: Callable[[], object], **options: Any) -> cuptiprof.Result:
+def collected(gpu: ScenarioGpu, body: Callable[[], object], **options: Any) -> cuptiprof.Result:
     """What a session around `body` gives."""
     with cuptiprof.profile(device=gpu.device, **options) as prof:
         body()
@@ -40,7 +40,7 @@ def counted(result: cuptiprof.Result) -> dict[str, int]:
     return dict(result.metadata["counters"]["events"])
 
 
-def launch_at_decoder_pace(gpu: Gpu, prof: cuptiprof.profile, name: str, count: int, **fields: Any) -> None:
+def launch_at_decoder_pace(gpu: ScenarioGpu, prof: cuptiprof.profile, name: str, count: int, **fields: Any) -> None:
     """Launch in batches that the decoder keeps up with. What lies in buffers that are not full is not waited for."""
     for _ in range(count // 1000):
         gpu.launch(name, count=1000, **fields)

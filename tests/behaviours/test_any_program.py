@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from gpu import Gpu
+from gpu import ScenarioGpu
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +30,7 @@ def expected(steps: list[Any], path: str, out: list[str]) -> None:
             expected(step[1], (path + "/" if path else "") + escape(step[0]), out)
 
 
-def run(steps: list[Any], gpu: Gpu, thread: int) -> None:
+def run(steps: list[Any], gpu: ScenarioGpu, thread: int) -> None:
     for step in steps:
         if step == "launch":
             gpu.launch(f"t{thread}")
@@ -41,7 +41,7 @@ def run(steps: list[Any], gpu: Gpu, thread: int) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(programs=programs)
-def test_rings_and_regions(gpu: Gpu, programs: list[list[Any]]) -> None:
+def test_rings_and_regions(gpu: ScenarioGpu, programs: list[list[Any]]) -> None:
     """Every thread's launches get the paths of its own program, in order; every region has its row."""
     with cuptiprof.profile(device=gpu.device, budget="16 MB") as prof:
 

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpu import HOST_TO_DEVICE, Gpu
+from gpu import ScenarioGpu
 
 import cuptiprof
+from cuptiprof.device.gpu import HOST_TO_DEVICE
 
 pytest_plugins = ["behaviour_fixtures"]
 
-Body = Callable[[Gpu], object]
+Body = Callable[[ScenarioGpu], object]
 Counts = dict[tuple[object, ...], int]
 
 
-def collected(gpu: Gpu, body: Body, *, follows_launches: bool = True, **options: Any) -> cuptiprof.Result:
+def collected(gpu: ScenarioGpu, body: Body, *, follows_launches: bool = True, **options: Any) -> cuptiprof.Result:
     gpu.prepare("node")
     prof = cuptiprof.profile(device=gpu.device, **options)
     prof._follows_launches = follows_launches
@@ -39,7 +40,7 @@ def attributed(result: cuptiprof.Result, table: str = "kernels") -> Counts:
     return dict(Counter(zip(names, rows["region"], strict=True)))
 
 
-def nested(gpu: Gpu) -> None:
+def nested(gpu: ScenarioGpu) -> None:
     gpu.launch("outside")
     for _ in range(50):
         with cuptiprof.region("step"):
@@ -51,7 +52,7 @@ def nested(gpu: Gpu) -> None:
     gpu.launch("outside_again")
 
 
-def threads(gpu: Gpu) -> None:
+def threads(gpu: ScenarioGpu) -> None:
     barrier = threading.Barrier(4)
 
     def work(i: int) -> None:
@@ -71,7 +72,7 @@ def threads(gpu: Gpu) -> None:
         t.join()
 
 
-def inherits(gpu: Gpu) -> None:
+def inherits(gpu: ScenarioGpu) -> None:
     """A thread started inside a region works for it; one started outside for nobody."""
     for name in ("fwd", "bwd"):
         with cuptiprof.region(name):
@@ -83,7 +84,7 @@ def inherits(gpu: Gpu) -> None:
     t.join()
 
 
-def graph(gpu: Gpu) -> None:
+def graph(gpu: ScenarioGpu) -> None:
     made = gpu.graph(lambda stream: gpu.launch("node", count=4, stream=stream))
     with cuptiprof.region("replayed"):
         gpu.run_graph(made)
@@ -111,20 +112,20 @@ OF_GRAPH: Counts = {("node", "replayed"): 4, ("node", ""): 4}
     ("body", "wanted"), [(nested, OF_NESTED), (threads, OF_THREADS), (inherits, OF_INHERITED), (graph, OF_GRAPH)]
 )
 def test_work_belongs_to_the_innermost_region(
-    gpu: Gpu, body: Body, wanted: Counts, activities: list[str] | None
+    gpu: ScenarioGpu, body: Body, wanted: Counts, activities: list[str] | None
 ) -> None:
     r = collected(gpu, body, activities=activities)
     assert attributed(r) == wanted
     assert not r.losses, r.losses.line()
 
 
-def test_copies_too(gpu: Gpu) -> None:
+def test_copies_too(gpu: ScenarioGpu) -> None:
     r = collected(gpu, nested, activities=["kernel", "memcpy"])
     assert attributed(r, "memcpys") == {("", "step/fwd"): 50}
 
 
-def test_threads_of_kernels(gpu: Gpu) -> None:
-    def body(gpu: Gpu) -> None:
+def test_threads_of_kernels(gpu: ScenarioGpu) -> None:
+    def body(gpu: ScenarioGpu) -> None:
         with cuptiprof.region("r"):
             gpu.launch("mine")
         gpu.launch("mine_too")
@@ -133,7 +134,7 @@ def test_threads_of_kernels(gpu: Gpu) -> None:
     assert set(r.kernels["thread"]) == {threading.get_native_id()}
 
 
-def test_an_exit_after_the_session_leaves_nothing_open(gpu: Gpu) -> None:
+def test_an_exit_after_the_session_leaves_nothing_open(gpu: ScenarioGpu) -> None:
     region = cuptiprof.region("left_late")
     collected(gpu, lambda _: region.__enter__(), activities=["kernel"])
     region.__exit__(None, None, None)
@@ -142,7 +143,7 @@ def test_an_exit_after_the_session_leaves_nothing_open(gpu: Gpu) -> None:
     assert not r.losses
 
 
-def test_a_region_open_since_an_earlier_session_belongs_to_nobody(gpu: Gpu) -> None:
+def test_a_region_open_since_an_earlier_session_belongs_to_nobody(gpu: ScenarioGpu) -> None:
     region = cuptiprof.region("older")
     collected(gpu, lambda _: region.__enter__(), activities=["kernel"])
     r = collected(gpu, lambda _: gpu.launch("k"), activities=["kernel"])
@@ -151,8 +152,8 @@ def test_a_region_open_since_an_earlier_session_belongs_to_nobody(gpu: Gpu) -> N
     assert not r.losses
 
 
-def test_tasks_of_one_thread_are_told_apart(gpu: Gpu) -> None:
-    def body(gpu: Gpu) -> None:
+def test_tasks_of_one_thread_are_told_apart(gpu: ScenarioGpu) -> None:
+    def body(gpu: ScenarioGpu) -> None:
         async def task(name: str) -> None:
             with cuptiprof.region(name):
                 await asyncio.sleep(0)
@@ -167,25 +168,25 @@ def test_tasks_of_one_thread_are_told_apart(gpu: Gpu) -> None:
     assert attributed(collected(gpu, body, activities=["kernel"])) == {("k_a", "a"): 1, ("k_b", "b"): 1}
 
 
-def test_launches_that_are_not_followed_have_no_region_and_are_not_lost(gpu: Gpu) -> None:
+def test_launches_that_are_not_followed_have_no_region_and_are_not_lost(gpu: ScenarioGpu) -> None:
     r = collected(gpu, nested, follows_launches=False, activities=["kernel"])
     assert len(r.kernels) == 50 * 5 + 2 and not r.losses
     assert set(r.kernels["region"]) == {""}
 
 
-def test_counters_need_launches_followed(gpu: Gpu) -> None:
+def test_counters_need_launches_followed(gpu: ScenarioGpu) -> None:
     with pytest.raises(cuptiprof.errors.SessionError, match="launch callbacks"):
         collected(gpu, nested, follows_launches=False, metrics=["achieved_occupancy"])
 
 
-def test_many_sessions_leave_nothing_switched_on(gpu: Gpu) -> None:
+def test_many_sessions_leave_nothing_switched_on(gpu: ScenarioGpu) -> None:
     """A kind or a call still enabled would show in the second, or be refused."""
     for _ in range(5):
         r = collected(gpu, nested, activities=["kernel"])
         assert len(r.kernels) == 252 and len(r.api_calls) == 0 and not r.losses
 
 
-def test_work_starts_inside_its_region(gpu: Gpu) -> None:
+def test_work_starts_inside_its_region(gpu: ScenarioGpu) -> None:
     r = collected(gpu, nested, activities=["kernel"])
     assert np.all(r.kernels["end"] >= r.kernels["start"])
     inside = r.kernels["region"] != ""

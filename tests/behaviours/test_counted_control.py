@@ -7,17 +7,18 @@ import time
 
 import numpy as np
 import pytest
-from gpu import HOST_TO_DEVICE, Gpu
+from gpu import ScenarioGpu
 from scenarios import ONE_PASS, ROTATED, STRATEGIES, counted, launched
 
 import cuptiprof
 from cuptiprof import _core
+from cuptiprof.device.gpu import HOST_TO_DEVICE
 
 pytest_plugins = ["behaviour_fixtures"]
 pytestmark = pytest.mark.usefixtures("counting")
 
 
-def work(gpu: Gpu, strategy: str, name: str) -> None:
+def work(gpu: ScenarioGpu, strategy: str, name: str) -> None:
     """A kernel in a region of its name. Samples need 2 ms of it; waiting would change how many instructions it has."""
     with cuptiprof.region(name):
         gpu.launch(name, duration_ns=2_000_000 if strategy == "sample" else 0)
@@ -28,7 +29,7 @@ INTERVAL = 100_000  # of samples, ns, where a session says no other
 Spans = list[tuple[int, int]]
 
 
-def check_only_on(result: cuptiprof.Result, gpu: Gpu, strategy: str, names: list[str], on: Spans) -> None:
+def check_only_on(result: cuptiprof.Result, gpu: ScenarioGpu, strategy: str, names: list[str], on: Spans) -> None:
     """Exactly these were measured, with their own values; samples lie within the times `on`."""
     ranges = result.metric_ranges
     if strategy == "sample":
@@ -48,7 +49,7 @@ def check_only_on(result: cuptiprof.Result, gpu: Gpu, strategy: str, names: list
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_pause_and_resume(gpu: Gpu, strategy: str) -> None:
+def test_pause_and_resume(gpu: ScenarioGpu, strategy: str) -> None:
     on: Spans = []
     begin = 0
     with cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy=strategy) as prof:
@@ -65,7 +66,7 @@ def test_pause_and_resume(gpu: Gpu, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_profile_from_start_false(gpu: Gpu, strategy: str) -> None:
+def test_profile_from_start_false(gpu: ScenarioGpu, strategy: str) -> None:
     with cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy=strategy, profile_from_start=False) as prof:
         work(gpu, strategy, "off")
         time.sleep(0.02)
@@ -83,7 +84,7 @@ def test_profile_from_start_false(gpu: Gpu, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_schedule(gpu: Gpu, strategy: str) -> None:
+def test_schedule(gpu: ScenarioGpu, strategy: str) -> None:
     results = []
     steps = []  # when each ended
     with cuptiprof.profile(
@@ -102,7 +103,7 @@ def test_schedule(gpu: Gpu, strategy: str) -> None:
     check_only_on(results[1], gpu, strategy, ["step6", "step7"], [(steps[5], _core.now_ns())])
 
 
-def test_pass_groups_take_turns_over_the_active_steps_of_a_schedule(gpu: Gpu) -> None:
+def test_pass_groups_take_turns_over_the_active_steps_of_a_schedule(gpu: ScenarioGpu) -> None:
     """Whatever lies between: wait and warm-up steps would otherwise use up the same group each time."""
     with cuptiprof.profile(
         device=gpu.device,
@@ -120,7 +121,7 @@ def test_pass_groups_take_turns_over_the_active_steps_of_a_schedule(gpu: Gpu) ->
     assert all(taken[i] == taken[i % len(set(taken))] for i in range(4))
 
 
-def test_spill_keeps_counters(gpu: Gpu) -> None:
+def test_spill_keeps_counters(gpu: ScenarioGpu) -> None:
     with cuptiprof.profile(
         device=gpu.device, metrics=ONE_PASS, strategy="replay", keep="spill", budget="8 MB", kernels="rare"
     ) as prof:
@@ -132,7 +133,7 @@ def test_spill_keeps_counters(gpu: Gpu) -> None:
 
 
 @pytest.mark.parametrize(("strategy", "metrics"), [(s, m) for s in STRATEGIES for m in (ONE_PASS, ROTATED)])
-def test_the_program_does_the_same_with_counters(gpu: Gpu, strategy: str, metrics: list[str]) -> None:
+def test_the_program_does_the_same_with_counters(gpu: ScenarioGpu, strategy: str, metrics: list[str]) -> None:
     """The same kernels in the same order, each with its effect once, however often it ran to be counted."""
     if metrics is ROTATED and strategy in ("range", "sample"):
         metrics = ["inst_executed"]  # neither takes several passes
@@ -152,7 +153,7 @@ def test_the_program_does_the_same_with_counters(gpu: Gpu, strategy: str, metric
     assert len(copies) == 30
 
 
-def test_sessions_one_after_another_with_other_metrics(gpu: Gpu) -> None:
+def test_sessions_one_after_another_with_other_metrics(gpu: ScenarioGpu) -> None:
     for metrics in (ONE_PASS, ROTATED, ["dram_read_bytes"], ONE_PASS):
         for strategy in ("replay", "iterate"):
             with cuptiprof.profile(device=gpu.device, metrics=metrics, strategy=strategy) as prof:
@@ -161,7 +162,7 @@ def test_sessions_one_after_another_with_other_metrics(gpu: Gpu) -> None:
             assert np.isfinite(prof.result().counters[metrics[0]]).all()
 
 
-def test_a_hundred_sessions_cost_what_the_first_did(gpu: Gpu) -> None:
+def test_a_hundred_sessions_cost_what_the_first_did(gpu: ScenarioGpu) -> None:
     def measure() -> tuple[int, int, int]:
         with open("/proc/self/statm") as f:
             rss = int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
@@ -188,7 +189,7 @@ def test_a_hundred_sessions_cost_what_the_first_did(gpu: Gpu) -> None:
 
 
 @pytest.mark.parametrize("keep", ["latest", "first"])
-def test_room_for_values_is_part_of_the_budget(gpu: Gpu, keep: str) -> None:
+def test_room_for_values_is_part_of_the_budget(gpu: ScenarioGpu, keep: str) -> None:
     with cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy="replay", keep=keep, budget="4 MiB") as prof:
         gpu.launch("early", count=20_000)
         gpu.launch("late", count=100)

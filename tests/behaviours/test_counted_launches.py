@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from behaviour_fixtures import why_denied
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import CHEAP, ONE_PASS, ROTATED, SEVERAL, collected, counted, launched, measured
 
 import cuptiprof
@@ -17,7 +17,7 @@ NAMES = [f"kernel_{i}" for i in range(8)]
 
 @counting
 @pytest.mark.parametrize("metrics", [ONE_PASS, SEVERAL])
-def test_each_launch_has_its_own_values(gpu: Gpu, metrics: list[str]) -> None:
+def test_each_launch_has_its_own_values(gpu: ScenarioGpu, metrics: list[str]) -> None:
     gpu.prepare(*NAMES)
     order = np.random.default_rng(1).integers(0, len(NAMES), 200)
 
@@ -34,7 +34,7 @@ def test_each_launch_has_its_own_values(gpu: Gpu, metrics: list[str]) -> None:
     assert not result.losses
 
 
-def test_kernels_of_two_names_differ(gpu: Gpu) -> None:
+def test_kernels_of_two_names_differ(gpu: ScenarioGpu) -> None:
     """Else nothing above would mean anything."""
     if why_denied(gpu):
         pytest.skip("counters are denied here")
@@ -47,7 +47,7 @@ def test_kernels_of_two_names_differ(gpu: Gpu) -> None:
 
 
 @counting
-def test_iterate_gives_the_means_without_a_replay(gpu: Gpu) -> None:
+def test_iterate_gives_the_means_without_a_replay(gpu: ScenarioGpu) -> None:
     gpu.prepare(*NAMES)
     with cuptiprof.profile(device=gpu.device, metrics=ROTATED, strategy="iterate") as prof:
         before = gpu.executed()
@@ -67,7 +67,7 @@ def test_iterate_gives_the_means_without_a_replay(gpu: Gpu) -> None:
 
 
 @counting
-def test_iterate_over_steps_reads_one_group_a_step(gpu: Gpu) -> None:
+def test_iterate_over_steps_reads_one_group_a_step(gpu: ScenarioGpu) -> None:
     gpu.prepare(*NAMES)
     with cuptiprof.profile(device=gpu.device, metrics=ROTATED, strategy="iterate") as prof:
         for _ in range(12):
@@ -83,7 +83,7 @@ def test_iterate_over_steps_reads_one_group_a_step(gpu: Gpu) -> None:
 
 
 @counting
-def test_steps_that_differ_leave_values_out_and_say_so(gpu: Gpu) -> None:
+def test_steps_that_differ_leave_values_out_and_say_so(gpu: ScenarioGpu) -> None:
     gpu.prepare("always", "first_steps")
     with cuptiprof.profile(device=gpu.device, metrics=[*CHEAP, "gld_efficiency"], strategy="iterate") as prof:
         for step in range(8):
@@ -102,7 +102,7 @@ def test_steps_that_differ_leave_values_out_and_say_so(gpu: Gpu) -> None:
 
 
 @counting
-def test_only_selected_kernels_are_touched(gpu: Gpu) -> None:
+def test_only_selected_kernels_are_touched(gpu: ScenarioGpu) -> None:
     gpu.prepare(*NAMES)
 
     def body() -> None:
@@ -129,7 +129,7 @@ def test_only_selected_kernels_are_touched(gpu: Gpu) -> None:
 
 
 @counting
-def test_a_pattern_is_asked_once_per_name(gpu: Gpu) -> None:
+def test_a_pattern_is_asked_once_per_name(gpu: ScenarioGpu) -> None:
     gpu.prepare(*NAMES)
 
     def body() -> None:
@@ -143,7 +143,7 @@ def test_a_pattern_is_asked_once_per_name(gpu: Gpu) -> None:
 
 
 @counting
-def test_captured_launches_are_not_measured(gpu: Gpu) -> None:
+def test_captured_launches_are_not_measured(gpu: ScenarioGpu) -> None:
     gpu.prepare("k0", "k1", "k2")
 
     def body() -> None:
@@ -161,7 +161,7 @@ def test_captured_launches_are_not_measured(gpu: Gpu) -> None:
 
 @counting
 @pytest.mark.parametrize("metrics", [ONE_PASS, SEVERAL])
-def test_launches_that_the_driver_refuses_are_neither_measured_nor_lost(gpu: Gpu, metrics: list[str]) -> None:
+def test_launches_that_the_driver_refuses_are_neither_measured_nor_lost(gpu: ScenarioGpu, metrics: list[str]) -> None:
     def body() -> None:
         gpu.launch("good")
         for _ in range(3):
@@ -176,7 +176,7 @@ def test_launches_that_the_driver_refuses_are_neither_measured_nor_lost(gpu: Gpu
 
 
 @counting
-def test_samples_belong_to_the_kernels_that_ran_meanwhile(gpu: Gpu) -> None:
+def test_samples_belong_to_the_kernels_that_ran_meanwhile(gpu: ScenarioGpu) -> None:
     gpu.prepare("first", "second")
 
     def body() -> None:
@@ -200,7 +200,7 @@ def test_samples_belong_to_the_kernels_that_ran_meanwhile(gpu: Gpu) -> None:
 
 
 @counting
-def test_a_kernel_shorter_than_two_samples_has_no_value(gpu: Gpu) -> None:
+def test_a_kernel_shorter_than_two_samples_has_no_value(gpu: ScenarioGpu) -> None:
     gpu.prepare("short")
 
     def body() -> None:
@@ -212,7 +212,7 @@ def test_a_kernel_shorter_than_two_samples_has_no_value(gpu: Gpu) -> None:
 
 
 @counting
-def test_counters_of_a_schedule_come_cycle_by_cycle(gpu: Gpu) -> None:
+def test_counters_of_a_schedule_come_cycle_by_cycle(gpu: ScenarioGpu) -> None:
     results: list[cuptiprof.Result] = []
     gpu.prepare(*NAMES)
     plan = cuptiprof.schedule(wait=1, warmup=1, active=2, repeat=2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import ONE_PASS, SEVERAL, counted, quiet_warnings
 
 import cuptiprof
@@ -17,7 +17,7 @@ pytest_plugins = ["behaviour_fixtures"]
 pytestmark = pytest.mark.usefixtures("counting")
 
 
-def test_regions_as_ranges_in_one_pass(gpu: Gpu) -> None:
+def test_regions_as_ranges_in_one_pass(gpu: ScenarioGpu) -> None:
     gpu.prepare("a", "b")
     with cuptiprof.profile(
         device=gpu.device, metrics=["dram_read_bytes", "inst_executed"], strategy="range", regions="fwd"
@@ -37,7 +37,7 @@ def test_regions_as_ranges_in_one_pass(gpu: Gpu) -> None:
     assert not result.losses
 
 
-def test_regions_in_several_passes_need_repeated_work(gpu: Gpu) -> None:
+def test_regions_in_several_passes_need_repeated_work(gpu: ScenarioGpu) -> None:
     with pytest.raises(MetricError, match=r"need \d passes") as caught:
         cuptiprof.profile(device=gpu.device, metrics=SEVERAL, strategy="range").start()
     assert "drop" in caught.value.hint and "repeatable=True" in caught.value.hint
@@ -63,7 +63,7 @@ def test_regions_in_several_passes_need_repeated_work(gpu: Gpu) -> None:
         prof.repeat(work)
 
 
-def test_nested_regions_are_measured_level_by_level(gpu: Gpu) -> None:
+def test_nested_regions_are_measured_level_by_level(gpu: ScenarioGpu) -> None:
     def work() -> None:
         with cuptiprof.region("outer"):
             gpu.launch("a")
@@ -81,7 +81,7 @@ def test_nested_regions_are_measured_level_by_level(gpu: Gpu) -> None:
     np.testing.assert_allclose(values["outer/inner"], inner)
 
 
-def test_a_region_left_open_at_stop_is_counted(gpu: Gpu) -> None:
+def test_a_region_left_open_at_stop_is_counted(gpu: ScenarioGpu) -> None:
     prof = cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy="range").start()
     gpu.launch("warm")
     with cuptiprof.region("closed"):
@@ -96,7 +96,7 @@ def test_a_region_left_open_at_stop_is_counted(gpu: Gpu) -> None:
     assert list(again.result().metric_ranges["name"]) == ["next"]
 
 
-def test_an_open_region_of_an_earlier_session_does_not_end_one_of_this(gpu: Gpu) -> None:
+def test_an_open_region_of_an_earlier_session_does_not_end_one_of_this(gpu: ScenarioGpu) -> None:
     first = cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy="range").start()
     gpu.launch("warm")
     stale = cuptiprof.region("stale")
@@ -116,7 +116,7 @@ def test_an_open_region_of_an_earlier_session_does_not_end_one_of_this(gpu: Gpu)
     assert result.counters["inst_executed"][-1] == pytest.approx(gpu.instructions("a") + gpu.instructions("b"))
 
 
-def test_an_exception_inside_a_region_ends_it(gpu: Gpu) -> None:
+def test_an_exception_inside_a_region_ends_it(gpu: ScenarioGpu) -> None:
     with cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy="range") as prof:
         gpu.launch("warm")
         with pytest.raises(KeyError), cuptiprof.region("r"):
@@ -128,11 +128,11 @@ def test_an_exception_inside_a_region_ends_it(gpu: Gpu) -> None:
     np.testing.assert_allclose(result.counters["inst_executed"], [gpu.instructions("k")] * 2)
 
 
-def repeated(gpu: Gpu, **keywords: Any) -> Any:
+def repeated(gpu: ScenarioGpu, **keywords: Any) -> Any:
     return cuptiprof.profile(device=gpu.device, metrics=SEVERAL, strategy="range", repeatable=True, **keywords)
 
 
-def test_repeated_work_that_raises_is_forgotten_and_can_be_repeated_again(gpu: Gpu) -> None:
+def test_repeated_work_that_raises_is_forgotten_and_can_be_repeated_again(gpu: ScenarioGpu) -> None:
     calls = 0
 
     def work() -> None:
@@ -157,7 +157,7 @@ def test_repeated_work_that_raises_is_forgotten_and_can_be_repeated_again(gpu: G
     assert counted(result) == {"unfinished": 2}
 
 
-def test_repeated_work_that_differs_has_values_only_for_what_was_the_same(gpu: Gpu) -> None:
+def test_repeated_work_that_differs_has_values_only_for_what_was_the_same(gpu: ScenarioGpu) -> None:
     calls = 0
 
     def work() -> None:
@@ -178,7 +178,7 @@ def test_repeated_work_that_differs_has_values_only_for_what_was_the_same(gpu: G
     assert any("other regions than the first" in n for n in result.metadata["counters"]["notes"])
 
 
-def test_work_declared_repeatable_but_never_repeated_has_no_values(gpu: Gpu) -> None:
+def test_work_declared_repeatable_but_never_repeated_has_no_values(gpu: ScenarioGpu) -> None:
     with quiet_warnings(), repeated(gpu) as prof:
         gpu.launch("warm")
         with cuptiprof.region("a"):
@@ -186,14 +186,14 @@ def test_work_declared_repeatable_but_never_repeated_has_no_values(gpu: Gpu) -> 
     assert len(prof.result().metric_ranges) == 0 and counted(prof.result()) == {"unfinished": 1}
 
 
-def test_a_region_open_across_the_repeated_work_is_an_error(gpu: Gpu) -> None:
+def test_a_region_open_across_the_repeated_work_is_an_error(gpu: ScenarioGpu) -> None:
     with quiet_warnings(), repeated(gpu) as prof:
         gpu.launch("warm")
         with cuptiprof.region("around"), pytest.raises(SessionError, match="still open"):
             prof.repeat(lambda: gpu.launch("k"))
 
 
-def test_more_regions_than_there_is_room_for_in_one_pass(gpu: Gpu) -> None:
+def test_more_regions_than_there_is_room_for_in_one_pass(gpu: ScenarioGpu) -> None:
     def work() -> None:
         for i in range(1028):
             with cuptiprof.region(f"r{i}"):
@@ -206,7 +206,7 @@ def test_more_regions_than_there_is_room_for_in_one_pass(gpu: Gpu) -> None:
     assert len(result.metric_ranges) == 1024 and counted(result)["no_room"] == 4
 
 
-def test_interleaved_tasks_are_not_taken_for_nested_regions(gpu: Gpu) -> None:
+def test_interleaved_tasks_are_not_taken_for_nested_regions(gpu: ScenarioGpu) -> None:
     async def task(name: str, first: float, second: float) -> None:
         await asyncio.sleep(first)
         with cuptiprof.region(name):
@@ -232,7 +232,7 @@ def test_interleaved_tasks_are_not_taken_for_nested_regions(gpu: Gpu) -> None:
     assert len(prof.result().metric_ranges) == 0 and counted(prof.result())["crossing"] >= 2
 
 
-def test_repeated_runs_in_several_configurations_are_kept_apart(gpu: Gpu) -> None:
+def test_repeated_runs_in_several_configurations_are_kept_apart(gpu: ScenarioGpu) -> None:
     """PCIe and SM counters do not go together: each run is measured once in each."""
 
     def work(n: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from behaviour_fixtures import why_denied
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import CHEAP, collected, measured
 
 import cuptiprof
@@ -21,7 +21,7 @@ counting = pytest.mark.usefixtures("counting")
 OPTION = "NVreg_RestrictProfilingToAdminUsers"
 
 
-def test_counters_are_had_or_the_driver_option_is_named(gpu: Gpu) -> None:
+def test_counters_are_had_or_the_driver_option_is_named(gpu: ScenarioGpu) -> None:
     denied = why_denied(gpu)
     if denied:
         assert OPTION in denied
@@ -35,7 +35,7 @@ def test_counters_are_had_or_the_driver_option_is_named(gpu: Gpu) -> None:
 
 
 @counting
-def test_communicating_kernels_are_left_out_unless_asked_for(gpu: Gpu) -> None:
+def test_communicating_kernels_are_left_out_unless_asked_for(gpu: ScenarioGpu) -> None:
     def run(**more: Any) -> cuptiprof.Result:
         def body() -> None:
             gpu.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL")
@@ -50,7 +50,7 @@ def test_communicating_kernels_are_left_out_unless_asked_for(gpu: Gpu) -> None:
 
 
 @counting
-def test_nothing_selected_is_said(gpu: Gpu) -> None:
+def test_nothing_selected_is_said(gpu: ScenarioGpu) -> None:
     prof = cuptiprof.profile(device=gpu.device, metrics=CHEAP, regions="nowhere").start()
     gpu.launch("k", count=5)
     with warnings.catch_warnings(record=True) as caught:
@@ -62,7 +62,7 @@ def test_nothing_selected_is_said(gpu: Gpu) -> None:
 
 
 @counting
-def test_results_survive_saving(gpu: Gpu, tmp_path: Path) -> None:
+def test_results_survive_saving(gpu: ScenarioGpu, tmp_path: Path) -> None:
     result = collected(
         gpu, lambda: [gpu.launch(n, count=3) for n in ("a", "b", "c")], metrics=[*CHEAP, "gld_efficiency"]
     )
@@ -87,14 +87,14 @@ def test_results_survive_saving(gpu: Gpu, tmp_path: Path) -> None:
         ({"section": "SpeedOfLite"}, "SpeedOfLight"),
     ],
 )
-def test_bad_requests(gpu: Gpu, keywords: dict[str, Any], message: str) -> None:
+def test_bad_requests(gpu: ScenarioGpu, keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(MetricError) as caught:
         cuptiprof.profile(device=gpu.device, **keywords).start()
     assert message in str(caught.value)
     assert len(collected(gpu, lambda: gpu.launch("k")).kernels) == 1
 
 
-def test_explain_says_what_will_happen(gpu: Gpu, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_says_what_will_happen(gpu: ScenarioGpu, capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CounterWarning)  # denied counters are told elsewhere
         result = collected(gpu, lambda: gpu.launch("k"), metrics=[*CHEAP, "gld_efficiency"], explain=True)

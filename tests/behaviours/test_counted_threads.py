@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import CHEAP, ONE_PASS, ROTATED, SEVERAL, STRATEGIES, collected, counted, quiet_warnings
 
 import cuptiprof
@@ -20,7 +20,7 @@ pytest_plugins = ["behaviour_fixtures"]
 pytestmark = pytest.mark.usefixtures("counting")
 
 
-def test_threads_take_turns(gpu: Gpu) -> None:
+def test_threads_take_turns(gpu: ScenarioGpu) -> None:
     gpu.prepare(*(f"of_thread_{n}" for n in range(4)))
     streams = [gpu.stream() for _ in range(4)]
 
@@ -42,7 +42,7 @@ def test_threads_take_turns(gpu: Gpu) -> None:
     np.testing.assert_allclose(result.counters["inst_executed"], truth, rtol=1e-9)
 
 
-def test_a_thread_started_inside_a_region_is_counted_with_it(gpu: Gpu) -> None:
+def test_a_thread_started_inside_a_region_is_counted_with_it(gpu: ScenarioGpu) -> None:
     def body() -> None:
         with cuptiprof.region("bwd"):
             worker = threading.Thread(target=lambda: gpu.launch("k", count=3))
@@ -54,7 +54,7 @@ def test_a_thread_started_inside_a_region_is_counted_with_it(gpu: Gpu) -> None:
     assert list(result.metric_ranges["region"]) == ["bwd"] * 3 == list(result.kernels["region"])
 
 
-def test_control_calls_meet_launches_of_other_threads(gpu: Gpu) -> None:
+def test_control_calls_meet_launches_of_other_threads(gpu: ScenarioGpu) -> None:
     """Pausing, taking and stopping while threads launch: what was selected is measured rightly or counted."""
     gpu.prepare("other", *(f"chosen{n}" for n in range(4)))
     for strategy, metrics in (("replay", SEVERAL), ("replay", ONE_PASS), ("iterate", ROTATED)):
@@ -85,7 +85,7 @@ def test_control_calls_meet_launches_of_other_threads(gpu: Gpu) -> None:
         np.testing.assert_allclose(result.counters["inst_executed"], truth, rtol=1e-9, err_msg=strategy)
 
 
-def test_launches_on_their_way_when_a_session_stops_are_not_waited_for_by_the_next(gpu: Gpu) -> None:
+def test_launches_on_their_way_when_a_session_stops_are_not_waited_for_by_the_next(gpu: ScenarioGpu) -> None:
     """Whose return was not seen any more would keep the context taken for good."""
     gpu.prepare("k", "other")
     for _ in range(60 if gpu.simulated else 10):
@@ -109,7 +109,7 @@ def test_launches_on_their_way_when_a_session_stops_are_not_waited_for_by_the_ne
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_fork_in_the_middle(gpu: Gpu, strategy: str) -> None:
+def test_fork_in_the_middle(gpu: ScenarioGpu, strategy: str) -> None:
     """The child makes no CUDA call, touches neither the parent's profiler nor its threads, and ends by itself."""
     prof = cuptiprof.profile(device=gpu.device, metrics=ONE_PASS, strategy=strategy).start()
     gpu.launch("warm")
@@ -145,7 +145,7 @@ def test_fork_in_the_middle(gpu: Gpu, strategy: str) -> None:
         assert sorted(str(n) for n in result.metric_ranges["name"]) == ["k", "warm"]
 
 
-def test_control_c_in_the_middle(gpu: Gpu) -> None:
+def test_control_c_in_the_middle(gpu: ScenarioGpu) -> None:
     prof = cuptiprof.profile(device=gpu.device, metrics=SEVERAL, strategy="replay")
     with pytest.raises(KeyboardInterrupt), prof:
         gpu.launch("k")
@@ -155,7 +155,7 @@ def test_control_c_in_the_middle(gpu: Gpu) -> None:
 
 
 @pytest.mark.parametrize("metrics", [ONE_PASS, SEVERAL])
-def test_graphs_launched_beside_counted_kernels_are_not_counted_with_them(gpu: Gpu, metrics: list[str]) -> None:
+def test_graphs_launched_beside_counted_kernels_are_not_counted_with_them(gpu: ScenarioGpu, metrics: list[str]) -> None:
     done, made = threading.Event(), threading.Event()
     gpu.prepare("node", "warm", "k")
     side = gpu.stream()

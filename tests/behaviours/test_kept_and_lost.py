@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import collected, launch_at_decoder_pace
 
 import cuptiprof
@@ -15,13 +15,13 @@ import cuptiprof
 pytest_plugins = ["behaviour_fixtures"]
 
 
-def other_rows(gpu: Gpu) -> int:
+def other_rows(gpu: ScenarioGpu) -> int:
     """Rows of devices and contexts in a session here, which share the budget with kernels."""
     r = collected(gpu, lambda: gpu.launch("k"), activities=["kernel"])
     return len(r.devices) + len(r.contexts)
 
 
-def test_launches_equal_records_plus_losses_when_the_pool_is_dry(gpu: Gpu) -> None:
+def test_launches_equal_records_plus_losses_when_the_pool_is_dry(gpu: ScenarioGpu) -> None:
     gpu.prepare("k")
     each = 20_000
     with cuptiprof.profile(
@@ -42,7 +42,7 @@ def test_launches_equal_records_plus_losses_when_the_pool_is_dry(gpu: Gpu) -> No
 
 
 @pytest.mark.parametrize("keep", ["latest", "first"])
-def test_what_is_kept_is_the_newest_or_the_oldest(gpu: Gpu, keep: str) -> None:
+def test_what_is_kept_is_the_newest_or_the_oldest(gpu: ScenarioGpu, keep: str) -> None:
     thousands = 250
     gpu.prepare("oldest", "k", "newest")
     others = other_rows(gpu)
@@ -60,7 +60,7 @@ def test_what_is_kept_is_the_newest_or_the_oldest(gpu: Gpu, keep: str) -> None:
     assert names.count(kept) == 1000 and names.count(gone) == 0
 
 
-def test_spill_keeps_everything(gpu: Gpu, tmp_path: Path) -> None:
+def test_spill_keeps_everything(gpu: ScenarioGpu, tmp_path: Path) -> None:
     with (
         cuptiprof.profile(
             device=gpu.device, activities=["kernel"], keep="spill", budget="16 MB", spill_dir=str(tmp_path)
@@ -78,7 +78,7 @@ def test_spill_keeps_everything(gpu: Gpu, tmp_path: Path) -> None:
     assert set(r.kernels["region"]) == {"spilled"}
 
 
-def test_a_disk_that_fills_while_spilling(gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_while_spilling(gpu: ScenarioGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program goes on; the rows are counted and the report says why."""
     import pyarrow as pa
 

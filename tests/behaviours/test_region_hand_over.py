@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import collected
 
 import cuptiprof
@@ -79,7 +79,7 @@ def elsewhere() -> Any:
         yield thread
 
 
-def test_nothing_is_guessed(gpu: Gpu, elsewhere: Elsewhere) -> None:
+def test_nothing_is_guessed(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
     """A thread that opens no region, beside the only one that has one open, works for nobody that we know of."""
 
     def body() -> None:
@@ -90,7 +90,7 @@ def test_nothing_is_guessed(gpu: Gpu, elsewhere: Elsewhere) -> None:
     assert regions_of(collected(gpu, body)) == {"theirs": "", "mine": "mine"}
 
 
-def test_what_was_open_before_is_nobody_elses(gpu: Gpu, elsewhere: Elsewhere) -> None:
+def test_what_was_open_before_is_nobody_elses(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def older() -> None:
@@ -114,7 +114,7 @@ def test_what_was_open_before_is_nobody_elses(gpu: Gpu, elsewhere: Elsewhere) ->
     assert list(r.regions["path"]) == ["newer"]
 
 
-def test_a_thread_started_inside_a_region_works_for_it_while_it_is_open(gpu: Gpu) -> None:
+def test_a_thread_started_inside_a_region_works_for_it_while_it_is_open(gpu: ScenarioGpu) -> None:
     inside, closed = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -149,7 +149,7 @@ def test_a_thread_started_inside_a_region_works_for_it_while_it_is_open(gpu: Gpu
     assert rows["train/load/own"]["depth"] == 2
 
 
-def test_a_dead_threads_regions_are_not_the_next_ones(gpu: Gpu) -> None:
+def test_a_dead_threads_regions_are_not_the_next_ones(gpu: ScenarioGpu) -> None:
     """The slot of a thread that ended goes to the next one; what it left open does not."""
 
     def dead() -> None:
@@ -169,7 +169,7 @@ def test_a_dead_threads_regions_are_not_the_next_ones(gpu: Gpu) -> None:
     assert [(row["path"], row["is_open"]) for row in r.regions.rows()] == [("dead", 1), ("alive", 0)]
 
 
-def test_tasks_of_a_loop_in_a_background_thread(gpu: Gpu) -> None:
+def test_tasks_of_a_loop_in_a_background_thread(gpu: ScenarioGpu) -> None:
     """Every inference server: ``Thread(target=loop.run_forever)`` and ``run_coroutine_threadsafe``."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -197,7 +197,7 @@ def test_tasks_of_a_loop_in_a_background_thread(gpu: Gpu) -> None:
     assert len(r.kernels) == 60 and len(set(r.regions["task"])) == 3
 
 
-def test_work_given_to_a_pool(gpu: Gpu) -> None:
+def test_work_given_to_a_pool(gpu: ScenarioGpu) -> None:
     """A pool's threads serve everybody: each job belongs where it was submitted, not where its thread was started."""
 
     def body() -> None:
@@ -224,7 +224,7 @@ def test_work_given_to_a_pool(gpu: Gpu) -> None:
     assert regions_of(collected(gpu, body)) == want
 
 
-def test_a_token(gpu: Gpu, elsewhere: Elsewhere) -> None:
+def test_a_token(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
     assert cuptiprof.current_region() is None  # nothing is collected
 
     def body() -> None:
@@ -261,7 +261,7 @@ def test_a_token(gpu: Gpu, elsewhere: Elsewhere) -> None:
     assert sorted(r.regions["path"]) == ["outer", "outer/inner", "outer/inner/own"]
 
 
-def test_a_token_of_another_session(gpu: Gpu) -> None:
+def test_a_token_of_another_session(gpu: ScenarioGpu) -> None:
     tokens = []
 
     def take() -> None:
@@ -277,7 +277,7 @@ def test_a_token_of_another_session(gpu: Gpu) -> None:
     assert regions_of(collected(gpu, use)) == {"k": ""}
 
 
-def test_autograd_threads_work_for_who_called_backward(gpu: Gpu, elsewhere: Elsewhere) -> None:
+def test_autograd_threads_work_for_who_called_backward(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
     with ExitStack() as stack:
         autograd = stack.enter_context(closing(Elsewhere(b"pt_autograd_0")))
 
@@ -328,7 +328,7 @@ def test_autograd_threads_work_for_who_called_backward(gpu: Gpu, elsewhere: Else
     }
 
 
-def test_one_region_object_of_several_threads(gpu: Gpu, elsewhere: Elsewhere) -> None:
+def test_one_region_object_of_several_threads(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
     """Entered on one thread before the session, on another one in it; each exit finds its own entry."""
     shared = cuptiprof.region("shared")
     inside, leave = threading.Event(), threading.Event()
@@ -353,7 +353,7 @@ def test_one_region_object_of_several_threads(gpu: Gpu, elsewhere: Elsewhere) ->
     assert [(row["path"], row["is_open"]) for row in r.regions.rows()] == [("shared", 0)]
 
 
-def test_entered_again_deeper_than_64(gpu: Gpu) -> None:
+def test_entered_again_deeper_than_64(gpu: ScenarioGpu) -> None:
     region = cuptiprof.region("r")
 
     def down(n: int) -> None:
@@ -372,7 +372,7 @@ def test_entered_again_deeper_than_64(gpu: Gpu) -> None:
     assert len(r.regions) == 200 and not r.regions["is_open"].any()
 
 
-def test_left_on_another_thread(gpu: Gpu, elsewhere: Elsewhere) -> None:
+def test_left_on_another_thread(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
     """It is closed where it is open; and the room kept for its exit is free again."""
 
     crossing = cuptiprof.region("crossing")
@@ -390,7 +390,7 @@ def test_left_on_another_thread(gpu: Gpu, elsewhere: Elsewhere) -> None:
     assert len(r.regions) == 300 and not r.regions["is_open"].any()
 
 
-def test_hand_over_with_counters(gpu: Gpu, elsewhere: Elsewhere, counting: None) -> None:
+def test_hand_over_with_counters(gpu: ScenarioGpu, elsewhere: Elsewhere, counting: None) -> None:
     """What is decided at the launch follows the same rule as what the decoder finds out later."""
 
     def body() -> None:
@@ -411,13 +411,13 @@ def test_hand_over_with_counters(gpu: Gpu, elsewhere: Elsewhere, counting: None)
     assert dict(zip(r.metric_ranges["name"], r.metric_ranges["region"], strict=True)) == want
 
 
-def test_nothing_of_ours_stays(gpu: Gpu) -> None:
+def test_nothing_of_ours_stays(gpu: ScenarioGpu) -> None:
     before = (threading.Thread.start, threading.Thread._bootstrap_inner, ThreadPoolExecutor.submit)  # type: ignore[attr-defined]
     collected(gpu, lambda: gpu.launch("k"))
     assert before == (threading.Thread.start, threading.Thread._bootstrap_inner, ThreadPoolExecutor.submit)  # type: ignore[attr-defined]
 
 
-def test_a_dropped_session_follows_nothing_any_more(gpu: Gpu) -> None:
+def test_a_dropped_session_follows_nothing_any_more(gpu: ScenarioGpu) -> None:
     """Thread.start, submit and torch's engine are the program's own again, without stop()."""
     before = (threading.Thread.start, ThreadPoolExecutor.submit, list(sys.meta_path))
     dropped = cuptiprof.profile(device=gpu.device, activities=["kernel"])

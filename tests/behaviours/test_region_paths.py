@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import collected
 
 import cuptiprof
@@ -22,7 +22,7 @@ def by_name(result: cuptiprof.Result) -> dict[str, str]:
     return dict(zip(result.kernels["name"], result.kernels["region"], strict=True))
 
 
-def test_innermost_region_wins(gpu: Gpu) -> None:
+def test_innermost_region_wins(gpu: ScenarioGpu) -> None:
     def body() -> None:
         gpu.launch("outside")
         with cuptiprof.region("a"):
@@ -40,7 +40,7 @@ def test_innermost_region_wins(gpu: Gpu) -> None:
     assert regions["a"]["start"] <= regions["a/b"]["start"] <= regions["a/b"]["end"] <= regions["a"]["end"]
 
 
-def test_an_exception_closes_the_region(gpu: Gpu) -> None:
+def test_an_exception_closes_the_region(gpu: ScenarioGpu) -> None:
     def body() -> None:
         with pytest.raises(ZeroDivisionError), cuptiprof.region("fails"):
             gpu.launch("in")
@@ -52,7 +52,7 @@ def test_an_exception_closes_the_region(gpu: Gpu) -> None:
     assert list(r.regions["is_open"]) == [0]
 
 
-def test_a_region_left_open_is_marked(gpu: Gpu) -> None:
+def test_a_region_left_open_is_marked(gpu: ScenarioGpu) -> None:
     def body() -> None:
         cuptiprof.region("forgotten").__enter__()
         gpu.launch("k")
@@ -63,7 +63,7 @@ def test_a_region_left_open_is_marked(gpu: Gpu) -> None:
     assert collected(gpu, lambda: gpu.launch("next")).kernels["region"][0] == ""
 
 
-def test_decorators(gpu: Gpu) -> None:
+def test_decorators(gpu: ScenarioGpu) -> None:
     @cuptiprof.region("f", flops=5)
     def f(depth: int) -> int:
         """Doc."""
@@ -85,7 +85,7 @@ def test_decorators(gpu: Gpu) -> None:
             yield 1
 
 
-def test_the_same_object_may_nest(gpu: Gpu) -> None:
+def test_the_same_object_may_nest(gpu: ScenarioGpu) -> None:
     def body() -> None:
         r = cuptiprof.region("r")
         with r, r:
@@ -95,7 +95,7 @@ def test_the_same_object_may_nest(gpu: Gpu) -> None:
     assert by_name(collected(gpu, body)) == {"k": "r/r", "after": ""}
 
 
-def test_threads_have_stacks_of_their_own(gpu: Gpu) -> None:
+def test_threads_have_stacks_of_their_own(gpu: ScenarioGpu) -> None:
     barrier = threading.Barrier(4)
 
     def body() -> None:
@@ -117,7 +117,7 @@ def test_threads_have_stacks_of_their_own(gpu: Gpu) -> None:
     assert len(set(r.kernels["thread"])) == 4
 
 
-def test_tasks_that_interleave_on_one_thread(gpu: Gpu) -> None:
+def test_tasks_that_interleave_on_one_thread(gpu: ScenarioGpu) -> None:
     def body() -> None:
         async def task(name: str) -> None:
             with cuptiprof.region(name):
@@ -142,7 +142,7 @@ def test_tasks_that_interleave_on_one_thread(gpu: Gpu) -> None:
     assert len(r.kernels) == 20
 
 
-def test_metadata(gpu: Gpu) -> None:
+def test_metadata(gpu: ScenarioGpu) -> None:
     def body() -> None:
         with cuptiprof.region("m", flops=2e9, bytes=np.int64(10), step=3, phase="warm/up", none=None):
             gpu.launch("k")
@@ -165,7 +165,7 @@ def test_metadata(gpu: Gpu) -> None:
         cuptiprof.region("a", "b")
 
 
-def test_slashes_in_names(gpu: Gpu) -> None:
+def test_slashes_in_names(gpu: ScenarioGpu) -> None:
     from cuptiprof import _core
 
     def body() -> None:
@@ -177,7 +177,7 @@ def test_slashes_in_names(gpu: Gpu) -> None:
     assert _core.split_region_path(path) == ["a/b", "c\\d"]
 
 
-def test_a_full_ring_is_counted_and_nesting_survives(gpu: Gpu) -> None:
+def test_a_full_ring_is_counted_and_nesting_survives(gpu: ScenarioGpu) -> None:
     """More events than a ring holds in one go: some are lost and counted, and what is left is still properly nested."""
 
     def body() -> None:

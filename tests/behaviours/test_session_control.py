@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 import pytest
-from gpu import Gpu
+from gpu import ScenarioGpu
 from scenarios import collected, launched
 
 import cuptiprof
@@ -18,7 +18,7 @@ from cuptiprof.session.assemble import EmptySelectionWarning
 pytest_plugins = ["behaviour_fixtures"]
 
 
-def test_the_first_session_is_named_to_the_second(gpu: Gpu) -> None:
+def test_the_first_session_is_named_to_the_second(gpu: ScenarioGpu) -> None:
     with cuptiprof.profile(device=gpu.device):
         with pytest.raises((SessionError, DeviceError)) as e:
             cuptiprof.profile(device=gpu.device).start()
@@ -26,7 +26,7 @@ def test_the_first_session_is_named_to_the_second(gpu: Gpu) -> None:
     assert launched(collected(gpu, lambda: gpu.launch("k"))) == ["k"]
 
 
-def test_states(gpu: Gpu) -> None:
+def test_states(gpu: ScenarioGpu) -> None:
     gpu.prepare("a", "b", "c")
     prof = cuptiprof.profile(device=gpu.device)
     with pytest.raises(SessionError, match="without start"):
@@ -50,7 +50,7 @@ def test_states(gpu: Gpu) -> None:
         prof.stop()
 
 
-def test_profile_from_start_off(gpu: Gpu) -> None:
+def test_profile_from_start_off(gpu: ScenarioGpu) -> None:
     gpu.prepare("before", "inside", "after")
     with cuptiprof.profile(device=gpu.device, profile_from_start=False) as prof:
         gpu.launch("before")
@@ -66,7 +66,7 @@ def test_profile_from_start_off(gpu: Gpu) -> None:
     assert not result.losses
 
 
-def test_schedule(gpu: Gpu) -> None:
+def test_schedule(gpu: ScenarioGpu) -> None:
     gpu.prepare(*(f"step{i}" for i in range(10)))
     seen = []
     prof = cuptiprof.profile(
@@ -82,7 +82,7 @@ def test_schedule(gpu: Gpu) -> None:
     assert [n for n in prof.result().markers["name"] if n.startswith("ProfilerStep")]
 
 
-def test_what_cannot_be_had_is_refused_before_anything_starts(gpu: Gpu) -> None:
+def test_what_cannot_be_had_is_refused_before_anything_starts(gpu: ScenarioGpu) -> None:
     wrong: list[dict[str, Any]] = [{"budget": "1 KB"}, {"budget": "many"}, {"keep": "all"}, {"budget": 0}]
     for arguments in wrong:
         with pytest.raises(BudgetError):
@@ -93,7 +93,7 @@ def test_what_cannot_be_had_is_refused_before_anything_starts(gpu: Gpu) -> None:
         pass
 
 
-def test_filters_while_collecting(gpu: Gpu) -> None:
+def test_filters_while_collecting(gpu: ScenarioGpu) -> None:
     gpu.prepare("sgemm_128", "relu", "sgemm_64")
 
     def work() -> None:
@@ -121,7 +121,7 @@ def test_filters_while_collecting(gpu: Gpu) -> None:
         assert len(run(kernels="sgem_64").kernels) == 0
 
 
-def test_a_forked_child_is_left_alone(gpu: Gpu) -> None:
+def test_a_forked_child_is_left_alone(gpu: ScenarioGpu) -> None:
     """The child makes no CUDA call: those that its parent could make, it cannot."""
     gpu.prepare("parent")
     with cuptiprof.profile(device=gpu.device) as prof:
@@ -144,7 +144,7 @@ def test_a_forked_child_is_left_alone(gpu: Gpu) -> None:
     assert len(prof.result().kernels) == 2
 
 
-def test_sessions_cost_what_the_first_did(gpu: Gpu) -> None:
+def test_sessions_cost_what_the_first_did(gpu: ScenarioGpu) -> None:
     """200 sessions: no growth in memory, threads or file descriptors."""
 
     def measure() -> tuple[int, int, int]:

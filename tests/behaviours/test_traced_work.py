@@ -6,15 +6,16 @@ import threading
 
 import numpy as np
 import pytest
-from gpu import DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Gpu
+from gpu import ScenarioGpu
 from scenarios import collected, launched
 
 import cuptiprof
+from cuptiprof.device.gpu import DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
 
 pytest_plugins = ["behaviour_fixtures"]
 
 
-def test_kernels_carry_what_was_launched(gpu: Gpu) -> None:
+def test_kernels_carry_what_was_launched(gpu: ScenarioGpu) -> None:
     gpu.prepare("_Z3addPf")
     stream = gpu.stream()
     r = collected(
@@ -36,7 +37,7 @@ def test_kernels_carry_what_was_launched(gpu: Gpu) -> None:
     assert r.simulated == gpu.simulated
 
 
-def test_kernel_times_lie_on_the_run_clock(gpu: Gpu) -> None:
+def test_kernel_times_lie_on_the_run_clock(gpu: ScenarioGpu) -> None:
     def body() -> None:
         with cuptiprof.region("all"):
             gpu.launch("k", duration_ns=100_000)
@@ -49,7 +50,7 @@ def test_kernel_times_lie_on_the_run_clock(gpu: Gpu) -> None:
 
 
 @pytest.mark.parametrize("duration", [20_000, 200_000, 2_000_000])
-def test_a_kernel_lasts_as_long_as_it_is_told(gpu: Gpu, duration: int) -> None:
+def test_a_kernel_lasts_as_long_as_it_is_told(gpu: ScenarioGpu, duration: int) -> None:
     gpu.prepare("spin")
     r = collected(gpu, lambda: gpu.launch("spin", count=5, duration_ns=duration))
     times = r.kernels["end"] - r.kernels["start"]
@@ -59,7 +60,7 @@ def test_a_kernel_lasts_as_long_as_it_is_told(gpu: Gpu, duration: int) -> None:
         assert (times > duration - 2_000).all() and np.median(times) < duration * 1.02 + 10_000
 
 
-def test_streams_have_numbers_of_their_own_and_events_order_them(gpu: Gpu) -> None:
+def test_streams_have_numbers_of_their_own_and_events_order_them(gpu: ScenarioGpu) -> None:
     gpu.prepare("first", "then")
     one, two = gpu.stream(), gpu.stream()
 
@@ -74,7 +75,7 @@ def test_streams_have_numbers_of_their_own_and_events_order_them(gpu: Gpu) -> No
     assert rows["then"]["start"] >= rows["first"]["end"]
 
 
-def test_copies_and_sets(gpu: Gpu) -> None:
+def test_copies_and_sets(gpu: ScenarioGpu) -> None:
     side = gpu.stream()
 
     def body() -> None:
@@ -93,7 +94,7 @@ def test_copies_and_sets(gpu: Gpu) -> None:
     assert len(r.kernels) == 0 and not r.losses
 
 
-def test_allocations_waits_and_events(gpu: Gpu) -> None:
+def test_allocations_waits_and_events(gpu: ScenarioGpu) -> None:
     one, two = gpu.stream(), gpu.stream()
     addresses: list[int] = []
 
@@ -111,7 +112,7 @@ def test_allocations_waits_and_events(gpu: Gpu) -> None:
     assert {2, 4} <= set(r.synchronizations["type"].tolist())  # a stream waits for an event; the host for the context
 
 
-def test_calls_are_in_a_table_of_their_own(gpu: Gpu) -> None:
+def test_calls_are_in_a_table_of_their_own(gpu: ScenarioGpu) -> None:
     gpu.prepare("k")
     r = collected(gpu, lambda: gpu.launch("k", count=3), activities=["kernel", "runtime", "driver"])
     calls = r.api_calls
@@ -121,7 +122,7 @@ def test_calls_are_in_a_table_of_their_own(gpu: Gpu) -> None:
     assert set(ours["thread"]) == {threading.get_native_id()}
 
 
-def test_nodes_of_a_graph_share_a_correlation_id(gpu: Gpu) -> None:
+def test_nodes_of_a_graph_share_a_correlation_id(gpu: ScenarioGpu) -> None:
     gpu.prepare("node")
 
     def body() -> None:
@@ -140,7 +141,7 @@ def test_nodes_of_a_graph_share_a_correlation_id(gpu: Gpu) -> None:
     assert not r.losses
 
 
-def test_graphs_as_wholes_replace_their_nodes(gpu: Gpu) -> None:
+def test_graphs_as_wholes_replace_their_nodes(gpu: ScenarioGpu) -> None:
     gpu.prepare("node", "beside")
 
     def body() -> None:
@@ -153,7 +154,7 @@ def test_graphs_as_wholes_replace_their_nodes(gpu: Gpu) -> None:
     assert len(r.graph_launches) == 1 and r.graph_launches["graph_id"][0] != 0
 
 
-def test_a_launch_that_the_driver_refuses_has_no_record_and_is_no_loss(gpu: Gpu) -> None:
+def test_a_launch_that_the_driver_refuses_has_no_record_and_is_no_loss(gpu: ScenarioGpu) -> None:
     gpu.prepare("good", "bad")
 
     def body() -> None:
@@ -166,7 +167,7 @@ def test_a_launch_that_the_driver_refuses_has_no_record_and_is_no_loss(gpu: Gpu)
     assert not r.losses, r.losses.line()
 
 
-def test_cupti_s_own_overhead(gpu: Gpu) -> None:
+def test_cupti_s_own_overhead(gpu: ScenarioGpu) -> None:
     gpu.prepare("k")
     r = collected(gpu, lambda: gpu.launch("k", count=1000), activities=["kernel", "overhead"], buffer_size="64 KB")
     assert len(r.overhead) > 1
