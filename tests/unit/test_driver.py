@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cuptiprof.data.chips import BOARDS
 from cuptiprof.device.driver import DeviceAttribute, Driver, DriverError, FunctionAttribute
-from cuptiprof.sim.roofline import CHIPS
 from cuptiprof.sim.sim_device import SimDevice
 
 FINDER = Path(__file__).resolve().parents[2] / "cmake" / "find_cuda_include.py"
@@ -37,7 +37,7 @@ def test_attributes_have_the_numbers_of_the_header(attributes: type[enum.IntEnum
 
 def test_attributes_of_the_simulated_gpu(sim: SimDevice) -> None:
     driver = Driver(sim.library)
-    assert driver.attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) == CHIPS["H100"].sms
+    assert driver.attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) == BOARDS["H100"].sms
     assert driver.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR) == 9
     driver.call("cuInit", 0)
     (gpu,) = driver.gpus()
