@@ -1,88 +1,23 @@
-"""Values of the hardware counters of a run as arrays, and where they come from.
-
-A saved run is a file somebody gave us: whatever its metadata says is checked here, once, so that views need not.
-"""
+"""Values of the hardware counters of a run as arrays, and the kernels they belong to."""
 
 from __future__ import annotations
 
 import functools
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.data.checked import checked
+from cuptiprof.analysis.counter_record import CounterRecord, MetricInfo
 from cuptiprof.data.enums import KERNEL, LAUNCH
 from cuptiprof.data.tables import Array, Table
-from cuptiprof.errors import ResultError
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_SHOWN = 3  # names that could not be counted, each with the reason in the header; a set of ncu has dozens
 _FIELDS = ("value", "min", "max", "spread", "count", "group", "from_means")
-
-
-class MetricInfo(msgspec.Struct, frozen=True):
-    """What the plan said of one metric; texts are empty where it said nothing. The category of nvprof's events is "event"."""
-
-    name: str
-    unit: str = ""
-    description: str = ""
-    expression: str = ""
-    status: str = ""
-    category: str = ""
-    inputs: tuple[str, ...] = ()
-
-
-Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
-
-
-class RecordedPlan(msgspec.Struct, frozen=True):
-    """``metadata["counters"]``."""
-
-    strategy: str = ""
-    chip: str = ""
-    simulated: bool = False
-    passes: Count | None = None
-    sampling_interval_ns: Count | None = None
-    notes: tuple[str, ...] = ()
-    metrics: tuple[MetricInfo, ...] = ()
-    dropped: dict[str, str] = {}
-
-    @classmethod
-    def of(cls, metadata: Mapping[str, Any]) -> RecordedPlan | None:
-        """The plan of a run; None if it asked for no counters, or if the file holds something else there."""
-        if "counters" not in metadata:
-            return None
-        try:
-            return checked(metadata["counters"], cls, "metadata['counters']")
-        except ResultError:
-            return None
-
-    def lines(self, *, run_is_simulated: bool = False) -> tuple[str, ...]:
-        """What every report of the run says in its header."""
-        parts = []
-        if self.strategy:
-            parts.append(f"strategy {self.strategy}")
-        if self.chip:
-            parts.append(f"chip {self.chip}")
-        if self.passes:
-            parts.append(f"{self.passes} {'pass' if self.passes == 1 else 'passes'}")
-        if self.sampling_interval_ns:
-            parts.append(f"a sample every {self.sampling_interval_ns / 1000:g} us")
-        lines = [f"Counters: {', '.join(parts)}"] if parts else []
-        if self.simulated and not run_is_simulated:
-            lines.insert(0, "SIMULATED counters: not measured on a GPU")
-        lines += [f"Counters: {note}" for note in self.notes]
-        if len(self.dropped) > _SHOWN:
-            lines.append(f"Counters: {len(self.dropped)} names were left out: metadata['counters']['dropped'] says why")
-        else:
-            lines += [f"Counters: {name} was left out: {why}" for name, why in self.dropped.items()]
-        return tuple(lines)
 
 
 class Counters(Mapping[str, Float64]):
@@ -95,7 +30,7 @@ class Counters(Mapping[str, Float64]):
     def __init__(self, ranges: Table, metrics: Table, metadata: Mapping[str, Any]) -> None:
         self.ranges = ranges
         self.metrics = metrics
-        self.plan = RecordedPlan.of(metadata) or RecordedPlan()
+        self.plan = CounterRecord.of(metadata) or CounterRecord()
         self._infos = {info.name: info for info in reversed(self.plan.metrics)}
         self._last_join: tuple[weakref.ref[Table], Int64, Int64] | None = None
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
 
+import msgspec.structs
 import numpy as np
 
+from cuptiprof.analysis.counter_record import CounterRecord, MetricInfo
 from cuptiprof.analysis.kernel_counters import Float64, Int64, finite, match
+from cuptiprof.counters.plan import info_of
 from cuptiprof.data.enums import SAMPLE, STRATEGIES, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Strings, Table, schema
 from cuptiprof.errors import ResultError
+from cuptiprof.metrics import Metric
 
 APPLICATION = code_of(STRATEGIES, "application")
 
@@ -24,28 +27,8 @@ MATCHES: Mapping[str, tuple[str, ...]] = {
 """ncu's --app-replay-match: what two launches of different runs must share. Those that do are paired in their order."""
 
 
-class Computed(Protocol):
-    """A metric and how it comes from what was read (``cuptiprof.metrics.Metric``)."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def expression(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def category(self) -> str: ...
-    @property
-    def inputs(self) -> tuple[str, ...]: ...
-    def value(self, inputs: Mapping[str, Any]) -> Float64: ...
-
-
 def merge_application_runs(
-    runs: Sequence[Result], *, match_by: str = "grid", metrics: Sequence[Computed] | None = None
+    runs: Sequence[Result], *, match_by: str = "grid", metrics: Sequence[Metric] | None = None
 ) -> Result:
     """The first run, with the counters of all of them.
 
@@ -77,7 +60,7 @@ def merge_application_runs(
     ranges["passes"] = _passes(runs, partners)
     tables["metric_ranges"] = Table("metric_ranges", ranges, strings)
     tables["metrics"] = Table("metrics", columns, strings)
-    metadata = {**first.metadata, "counters": _plan(runs, notes, metrics)}
+    metadata = {**first.metadata, "counters": _record(runs, notes, metrics).metadata()}
     return Result(tables, metadata, first.losses)
 
 
@@ -161,9 +144,7 @@ def _values(runs: Sequence[Result], partners: Sequence[Int64], strings: Strings)
     return {column: np.concatenate(values) for column, values in parts.items()}
 
 
-def _compute(
-    first: Result, read: Mapping[str, Array], metrics: Sequence[Computed], strings: Strings
-) -> dict[str, Array]:
+def _compute(first: Result, read: Mapping[str, Array], metrics: Sequence[Metric], strings: Strings) -> dict[str, Array]:
     """The metrics that were asked for, from the values that were read. One whose inputs come from several runs is marked."""
     ranges = first.metric_ranges
     row = match(read["range"], ranges.codes("id"))
@@ -220,28 +201,18 @@ def _passes(runs: Sequence[Result], partners: Sequence[Int64]) -> Array:
     return np.minimum(total, np.iinfo(np.uint16).max).astype(np.uint16)
 
 
-def _plan(runs: Sequence[Result], notes: list[str], asked: Sequence[Computed] | None) -> dict[str, Any]:
-    """``metadata["counters"]`` of all runs in one."""
-    plans = [plan for run in runs if isinstance(plan := run.metadata.get("counters"), dict)]
-    merged: dict[str, Any] = dict(plans[0]) if plans else {}
-    metrics: dict[str, Any] = {}
-    for plan in plans:
-        for entry in plan.get("metrics") or []:
-            if isinstance(entry, dict):
-                metrics.setdefault(str(entry.get("name")), entry)
-    if asked is not None:
-        texts = ("name", "unit", "description", "expression", "status", "category")
-        entries = [
-            {**{text: getattr(metric, text) for text in texts}, "inputs": list(metric.inputs)} for metric in asked
-        ]
-        metrics = {entry["name"]: entry for entry in entries}
-    said = [note for plan in plans for note in plan.get("notes") or [] if isinstance(note, str)]
-    return {
-        **merged,
-        "strategy": "application",
-        "simulated": any(plan.get("simulated") is True for plan in plans),
-        "passes": sum(plan["passes"] for plan in plans if isinstance(plan.get("passes"), int)) or len(runs),
-        "metrics": list(metrics.values()),
-        "groups": [group for plan in plans for group in plan.get("groups") or []],
-        "notes": list(dict.fromkeys([*said, *notes])),
-    }
+def _record(runs: Sequence[Result], notes: list[str], asked: Sequence[Metric] | None) -> CounterRecord:
+    """What all runs say of their counters, in one."""
+    plans = [plan for run in runs if (plan := CounterRecord.of(run.metadata)) is not None]
+    infos: dict[str, MetricInfo] = {}
+    for info in (info for plan in plans for info in plan.metrics) if asked is None else map(info_of, asked):
+        infos.setdefault(info.name, info)
+    return msgspec.structs.replace(
+        plans[0] if plans else CounterRecord(),
+        strategy="application",
+        simulated=any(plan.simulated for plan in plans),
+        passes=sum(plan.passes or 0 for plan in plans) or len(runs),
+        metrics=list(infos.values()),
+        groups=[group for plan in plans for group in plan.groups],
+        notes=list(dict.fromkeys([*(note for plan in plans for note in plan.notes), *notes])),
+    )

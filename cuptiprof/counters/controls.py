@@ -34,9 +34,6 @@ class Controls:
         """CUpti_ClockControl_Mode; 0: none."""
         return _MODES[self.clocks]
 
-    def metadata(self) -> dict[str, str]:
-        return {"cache_control": self.caches, "clock_control": self.clocks}
-
     def notes(self, strategy: str, passes: int, held: bool, others: bool, error: int) -> list[str]:
         """What the reader of the values must know.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import msgspec.structs
 import numpy as np
 
 from cuptiprof import _core
@@ -79,14 +80,15 @@ class LiveCounters:
         selected = total["selected"] - self.counts.get("selected", 0)
         self._counts_now = dict(total)
         notes = self._notes(total, tables)
-        metadata["counters"] = {
-            **self.plan.metadata(),
-            **({} if total["clocks_held"] else {"clock_control": "none"}),
-            "simulated": self.simulated,
-            "events": {k: v for k, v in counts.items() if v},
-            "names_judged": total["names_judged"],
-            "notes": notes,
-        }
+        record = self.plan.record()
+        metadata["counters"] = msgspec.structs.replace(
+            record,
+            clock_control=record.clock_control if total["clocks_held"] else "none",
+            simulated=self.simulated,
+            events={k: v for k, v in counts.items() if v},
+            names_judged=total["names_judged"],
+            notes=notes,
+        ).metadata()
         warned += self._warnings(total, selected, len(rows["start"]), metadata["counters"])
         return {
             "uncounted": sum(v for k, v in counts.items() if k not in _NOT_UNCOUNTED),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cuptiprof import _core
+from cuptiprof.analysis.counter_record import CounterRecord, MetricInfo
 from cuptiprof.counters.controls import Controls, make_controls
 from cuptiprof.counters.request import CounterRequest
 from cuptiprof.device.planning import plan_cache_dir
@@ -101,32 +102,20 @@ class CounterPlan:
             return []
         return [m.name for m in self.metrics if any(part in i for i in m.inputs for part in _TIMED)]
 
-    def metadata(self) -> dict[str, Any]:
-        """``metadata["counters"]`` of the result, but for what only the run can tell."""
-        return {
-            "strategy": self.strategy,
-            "chip": self.chip,
-            "passes": self.passes,
-            "metrics": [
-                {
-                    "name": m.name,
-                    "unit": m.unit,
-                    "description": m.description,
-                    "expression": m.expression,
-                    "status": m.status,
-                    "kind": "event" if m.category == "event" else "metric",
-                    "value_kind": m.kind,
-                    "category": m.category,
-                    "inputs": list(m.inputs),
-                }
-                for m in self.metrics
-            ],
-            "groups": [list(g.metrics) for g in self.groups],
-            "dropped": dict(self.dropped),
-            **self.controls.metadata(),
-            "over_the_regions_time": self.over_the_regions_time,
-            "sampling_interval_ns": self.request.interval_ns if self.strategy == "sample" else None,
-        }
+    def record(self) -> CounterRecord:
+        """What the result says of it, but for what only the run can tell."""
+        return CounterRecord(
+            strategy=self.strategy,
+            chip=self.chip,
+            passes=self.passes,
+            metrics=list(map(info_of, self.metrics)),
+            groups=[list(g.metrics) for g in self.groups],
+            dropped=dict(self.dropped),
+            cache_control=self.controls.caches,
+            clock_control=self.controls.clocks,
+            over_the_regions_time=self.over_the_regions_time,
+            sampling_interval_ns=self.request.interval_ns if self.strategy == "sample" else None,
+        )
 
     def explain(self) -> str:
         """Metrics, expressions, passes, strategy and cost, as text for people."""
@@ -145,6 +134,21 @@ class CounterPlan:
             lines += ["", "Left out"]
             lines += [f"  {name}: {reason}" for name, reason in self.dropped.items()]
         return "\n".join(lines)
+
+
+def info_of(m: Metric) -> MetricInfo:
+    """What the result says of a metric."""
+    return MetricInfo(
+        name=m.name,
+        unit=m.unit,
+        description=m.description,
+        expression=m.expression,
+        status=m.status,
+        kind="event" if m.category == "event" else "metric",
+        value_kind=m.kind,
+        category=m.category,
+        inputs=list(m.inputs),
+    )
 
 
 def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *, stepped: bool) -> CounterPlan:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuptiprof.analysis.kernel_counters import RecordedPlan
+from cuptiprof.analysis.counter_record import CounterRecord
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Column, Report, View
@@ -66,7 +66,7 @@ def _header(result: Result) -> tuple[str, ...]:
         lines.append(f"{untimed:,} kernels, copies and sets have no times and are left out of every sum of time")
     if m.get("note"):
         lines.append(str(m["note"]))
-    plan = RecordedPlan.of(m)
+    plan = CounterRecord.of(m)
     if plan is not None:
         lines += plan.lines(run_is_simulated=result.simulated)
     return tuple(lines)

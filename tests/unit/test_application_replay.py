@@ -119,6 +119,7 @@ class Ratio:
     description: str = "x over y"
     expression: str = "100 * x / y"
     status: str = "derived"
+    kind: str = "percent"
     category: str = ""
     inputs: tuple[str, ...] = ("x", "y")
 

@@ -17,7 +17,8 @@ from metric_results import GEMM, NAN, counted, iterated, launch, replayed, value
 from report_results import HOSTILE, make_result
 
 import cuptiprof
-from cuptiprof.analysis.kernel_counters import RecordedPlan, join_keys, join_launches
+from cuptiprof.analysis.counter_record import CounterRecord
+from cuptiprof.analysis.kernel_counters import join_keys, join_launches
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table
 
@@ -233,7 +234,7 @@ def test_damaged_metadata_is_left_out(damage: Any) -> None:
     for view in VIEWS:
         assert str(r.report(view))
     assert r.metrics_table().rows[0]["ipc"] == 1.0
-    plan = RecordedPlan.of({"counters": damage})
+    plan = CounterRecord.of({"counters": damage})
     assert plan is None or (plan.passes is None and not plan.simulated and not plan.notes)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cuptiprof.analysis.kernel_counters import RecordedPlan
+from cuptiprof.analysis.counter_record import CounterRecord
 from cuptiprof.data.occupancy import chip_limits
 from cuptiprof.data.result import Result
 
@@ -25,7 +25,7 @@ class TrackRow:
 def members(result: Result, base_ns: int) -> dict[str, Any]:
     """Top-level members of the trace other than its events."""
     metadata = result.metadata
-    plan = RecordedPlan.of(metadata)
+    plan = CounterRecord.of(metadata)
     counted = list(plan.lines(run_is_simulated=result.simulated)) if plan is not None else []
     simulated = f"simulated ({metadata.get('simulated_chip') or 'unknown chip'})" if result.simulated else ""
     return {
