@@ -17,12 +17,13 @@ class VerdictCache {
 
   [[nodiscard]] uint32_t find(uint64_t key, uint32_t epoch) const noexcept {
     for (uint32_t i = 0, at = slot_of(key); i < kProbes; ++i, at = (at + 1) % kSlots) {
+      const uint64_t packed = x_slots[at].value.load(std::memory_order_acquire);
       const uint64_t seen = x_slots[at].key.load(std::memory_order_acquire);
       if (seen == 0) return kNone;
       if (seen != key) continue;
-      const uint64_t packed = x_slots[at].value.load(std::memory_order_acquire);
-      // The slot may have been given to another key between the two reads.
-      if (packed >> 32 != epoch || x_slots[at].key.load(std::memory_order_acquire) != key) return kNone;
+      // The value was this key's if it is still the same: while a slot is given to another key, its key is
+      // kTaken, and an epoch in which it is given back brings another value.
+      if (packed >> 32 != epoch || x_slots[at].value.load(std::memory_order_relaxed) != packed) return kNone;
       return static_cast<uint32_t>(packed);
     }
     return kNone;
