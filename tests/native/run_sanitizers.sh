@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the native code with ASan+UBSan and with TSan, both at once, and runs the stress tests on the stand-in with many
-# threads: run_sanitizers.sh [TIMES].
+# Builds the native code with ASan+UBSan and with TSan, both at once, and runs the unit tests, and the stress tests on the
+# stand-in with many threads: run_sanitizers.sh [TIMES].
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 times=${1:-1}
@@ -17,13 +17,14 @@ build_and_run() {
   # -O1: what the sanitizers add is most of what there is to compile; -g1: lines in stacks, no variables.
   if ! { cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS='-O1 -g1 -DNDEBUG' -DCUPTIPROF_PYTHON=OFF \
                -DCUPTIPROF_NATIVE_TESTS=ON -DCUPTIPROF_SANITIZE="$sanitizer" -DCUPTIPROF_PROBES=OFF \
-         && cmake --build "$build" --target "${on_stand_in[@]}" filter_fuzz probe_device_test cupti_sim; } > "$build.log" 2>&1
+         && cmake --build "$build" --target "${on_stand_in[@]}" filter_fuzz probe_device_test native_units cupti_sim; } > "$build.log" 2>&1
   then
     tail -50 "$build.log"
     return 1
   fi
   echo "== $sanitizer: built in $((SECONDS - began)) s"
   for ((i = 0; i < times; i++)); do
+    "$build/native_units"
     for test in "${on_stand_in[@]}"; do "$build/$test" "$build/libcupti_sim.so"; done
     "$build/filter_fuzz" 300 > /dev/null
     "$build/probe_device_test"

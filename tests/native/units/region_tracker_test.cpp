@@ -65,9 +65,7 @@ struct Tracked {
     return {};
   }
   size_t rows() { return store.table(TableId::regions).rows(); }
-  std::string path(size_t row) {
-    return std::string(store.strings().at(cell<uint32_t>("path", row)));
-  }
+  std::string path(size_t row) { return std::string(store.strings().at(cell<uint32_t>("path", row))); }
 };
 
 TEST_CASE("a launch belongs to the innermost open region of its thread") {

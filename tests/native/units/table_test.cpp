@@ -71,8 +71,7 @@ TEST_CASE("a window that rolls keeps the newest rows, contiguous in every column
 TEST_CASE("more live rows than were promised are refused, not written elsewhere") {
   Table t(kSpec, 1024, nullptr);
   int64_t n = 0;
-  CHECK_THROWS_AS(
-      for (;; ++n) append(t, n), std::bad_alloc);
+  CHECK_THROWS_AS(for (;; ++n) append(t, n), std::bad_alloc);
   CHECK(n >= 1024);
   CHECK(t.rows() == static_cast<size_t>(n));
   CHECK(holds_from(t, 0));
