@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from own_time import takes_less_than
 
 import cuptiprof
 from cuptiprof.sim.sim_device import DRIVER, Fault, Op, SimDevice
@@ -65,12 +64,6 @@ def test_an_unload_does_not_wait_for_ever(sim: SimDevice) -> None:
 LONG = 1_500_000_000
 
 
-def seconds(call: Callable[[], object]) -> float:
-    begin = time.monotonic()
-    call()
-    return time.monotonic() - begin
-
-
 def test_an_unload_does_not_wait_for_the_gpu(sim: SimDevice) -> None:
     """A kernel may be waiting for one that this thread is yet to launch."""
     prof = cuptiprof.profile(device="sim", activities=["kernel"])
@@ -78,7 +71,8 @@ def test_an_unload_does_not_wait_for_the_gpu(sim: SimDevice) -> None:
     device = SimDevice()
     device.launch("waits", duration_ns=LONG, stream=3)
     device.launch("done", count=LAUNCHES, stream=4)
-    assert seconds(lambda: unload(device)) < 0.6
+    with takes_less_than(0.6):
+        unload(device)
     device.launch("other", count=LAUNCHES, stream=4)
     assert Counter(prof.stop().kernels["name"]) == {"waits": 1, "done": LAUNCHES, "other": LAUNCHES}
 

@@ -6,6 +6,7 @@ import dataclasses
 import time
 
 import pytest
+from own_time import takes_less_than
 
 import cuptiprof
 from cuptiprof.counters.live import CounterWarning
@@ -87,9 +88,10 @@ def test_reading_after_a_stop_ends_and_says_so(sim: SimDevice) -> None:
     time.sleep(0.1)
     sim.inject(Fault.SAMPLER_ENDLESS, a=1)
     begin = time.monotonic()
-    prof.stop()
+    with takes_less_than(10):
+        prof.stop()
     sim.clear_faults()
-    assert 1.5 < time.monotonic() - begin < 10
+    assert time.monotonic() - begin > 1.5
     result = prof.result()
     assert result.metadata["counters"]["events"] == {"unread": 1} and result.losses["uncounted"] == 1
 

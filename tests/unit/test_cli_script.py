@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -142,9 +141,8 @@ def test_an_interruption_while_the_profile_is_saved(number: int, tmp_path: Path)
     done = run(command, tmp_path, env=environment)
     assert done.returncode == -number and "finishing" in done.stderr, done.stderr
     assert len(cuptiprof.open(tmp_path / "out").kernels) == 1
-    begin = time.monotonic()
     done = run([*command[:-2], "twice", "script.py"], tmp_path, env={**environment, "TWICE": "1"})
-    assert done.returncode in (-number, 130) and time.monotonic() - begin < 60
+    assert done.returncode in (-number, 130)
     assert sorted(p.name for p in tmp_path.iterdir() if "twice" in p.name) == []
 
 

@@ -175,9 +175,9 @@ def test_output_and_time_are_bounded():
         "_ZN" + "S_" * 1000 + "E",
         "_Z1f\0i",
     ]
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert [demangle(name) for name in hostile] == hostile
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 def test_deep_names_fit_a_small_stack():
