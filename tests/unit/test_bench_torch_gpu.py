@@ -19,7 +19,13 @@ from cuptiprof.device.gpu_clocks import NvmlClocks
 from cuptiprof.device.torch_gpu import TorchGpu
 from cuptiprof.errors import BenchError
 
-ATTRIBUTES = {13: 1_980_000, 16: 132, 33: 0x3B, 34: 0, 36: 2_619_000, 37: 5120, 38: 50 << 20, 50: 0, 75: 9, 76: 0}
+ATTRIBUTES = {
+    DeviceAttribute.MULTIPROCESSOR_COUNT: 132,
+    DeviceAttribute.PCI_BUS_ID: 0x3B,
+    DeviceAttribute.PCI_DEVICE_ID: 0,
+    DeviceAttribute.L2_CACHE_SIZE: 50 << 20,
+    DeviceAttribute.PCI_DOMAIN_ID: 0,
+}
 
 
 class FakeTorch(ModuleType):
