@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from cuptiprof.text.nearest import nearest
+from cuptiprof.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -66,5 +66,5 @@ def check_names(function: str, options: Mapping[str, object]) -> None:
     """Raises TypeError for a keyword that is no option, as a call of a function without it does."""
     for name in options:
         if name not in Options.__optional_keys__:
-            guess = nearest(name, Options.__optional_keys__)
+            guess = did_you_mean(name, Options.__optional_keys__)
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{guess}")
