@@ -6,7 +6,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install -q 'HolisticTraceAnalysis==0.5.0' 'pandas<3' 'numpy<2'
-data=$(cd / && python -c "import cuptiprof, pathlib; print(pathlib.Path(cuptiprof.__file__).parent / 'data')")
+data=$(cd / && python -c "import cuptiprof, pathlib; print(pathlib.Path(cuptiprof.__file__).parent / 'sim' / 'traces')")
 pairs=()
 for trace in "$data"/train-v100.json.gz "$here"/../data/traces/*.json.gz; do
   ours=$work/$(basename "$trace")
