@@ -138,7 +138,7 @@ def instant_waits(device: str) -> Iterator[None]:
     Its waits are sleeps of 50 us and more, which would be most of what replay and synchronising cost.
     """
     from cuptiprof.device.devices import SimulatedDevice
-    from cuptiprof.session.profile import profile
+    from cuptiprof.session import profile
 
     def opened(spec: str | None, **options: Any) -> SimulatedDevice:
         return SimulatedDevice(virtual_clock=True)
