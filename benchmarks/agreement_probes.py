@@ -60,7 +60,7 @@ def planned(machine: verify.Machine, names: Sequence[str] | None = None) -> Iter
 def counted_work(machine: verify.Machine, names: Sequence[str] | None = None) -> list[Work]:
     """Those with a counter that this chip has."""
     chip = machine.facts.chip
-    planner = _core.MetricPlanner(machine.library, chip)
+    planner = _core.MetricPlanner(machine.device.library, chip)
     out = []
     for name, plan in planned(machine, names):
         metrics = [e.metric for e in plan.expected if e.metric not in plan.words]
@@ -81,7 +81,7 @@ def launch_all(machine: verify.Machine, work: Iterable[Sequence[verify.KernelLau
         for launch in launches:
             machine.launch(launch)
         machine.release()
-    machine.synchronize()
+    machine.gpu.synchronize()
 
 
 def count_ours(machine: verify.Machine, work: Sequence[Work]) -> list[Launched]:
