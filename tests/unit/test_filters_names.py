@@ -10,7 +10,7 @@ import time
 import pytest
 
 from cuptiprof import _core
-from cuptiprof.filter.function_names import demangle, function_base
+from cuptiprof._core import demangle, function_base
 
 # Mangled, demangled, function name, qualified name.
 NAMES = [

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuptiprof import _core
+from cuptiprof._core import function_base
 from cuptiprof.errors import FilterError
-from cuptiprof.filter.function_names import function_base
 from cuptiprof.filter.kernel_filter import KernelFilter
 from cuptiprof.filter.launch import Launch
 from cuptiprof.text.nearest import nearest
