@@ -30,7 +30,6 @@ from cuptiprof.bench.sweep.discover import find_benchmarks
 from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.running import Task, run, tasks_of
 from cuptiprof.cli.bench_progress import Progress, describe
-from cuptiprof.cli.output import has_rich
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, ResultError
 from cuptiprof.text.names import printable
 from cuptiprof.text.nearest import did_you_mean
@@ -210,7 +209,7 @@ def _report(arguments: argparse.Namespace, results: Results, baseline: Results |
         failing = _count_slower(comparison, arguments.fail_if_slower)
     form = arguments.format
     if form == "table":
-        form = "rich" if sys.stdout.isatty() and has_rich() else "text"
+        form = "rich" if sys.stdout.isatty() else "text"
     sys.stdout.write("\n".join(r.to(form) for r in reports))
     sys.stdout.flush()
     failed = sum(row.failure is not None for row in results.rows)

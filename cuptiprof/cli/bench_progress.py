@@ -9,7 +9,6 @@ from typing import Any
 
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.sweep.running import Task
-from cuptiprof.cli.output import has_rich
 from cuptiprof.text.names import printable
 from cuptiprof.text.units import format_time
 
@@ -24,7 +23,7 @@ class Progress:
         self._bar: Any = None
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty() and has_rich() and self.total:
+        if sys.stderr.isatty() and self.total:
             self._bar = _make_bar()
             self._task = self._bar.add_task("", total=self.total)
             self._bar.start()

@@ -68,7 +68,7 @@ def print_reports(reports: list[Report], arguments: argparse.Namespace, *, defau
     stream = {"%1": sys.stdout, "%2": sys.stderr}.get(target)
     form = arguments.format
     if form is None:
-        form = "rich" if stream is not None and stream.isatty() and has_rich() else "text"
+        form = "rich" if stream is not None and stream.isatty() else "text"
     texts = [render(r, form) for r in reports]
     joined = "\n".join(texts)
     if stream is not None:
@@ -111,19 +111,10 @@ def tolerate(stream: Any) -> None:
         stream.reconfigure(errors="backslashreplace")
 
 
-def has_rich() -> bool:
-    """Whether the extra `cli` is installed."""
-    try:
-        import rich  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress | None]:
     """A progress callback that draws a bar on a terminal; None where there is none."""
-    if not usable(sys.stderr) or not sys.stderr.isatty() or not has_rich():
+    if not usable(sys.stderr) or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

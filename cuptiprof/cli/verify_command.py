@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cuptiprof.cli.output import has_rich
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.report.render import FORMATS, render
 
@@ -29,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from cuptiprof import verify
 
-    form = arguments.format or ("rich" if sys.stdout.isatty() and has_rich() else "text")
+    form = arguments.format or ("rich" if sys.stdout.isatty() else "text")
     try:
         probes = verify.choose(arguments.probe)
         if arguments.list:

@@ -163,7 +163,7 @@ class Result:
         """Write the run as a folder of Parquet files; see ``docs/files.md``.
 
         Raises:
-            ResultError: it exists, cannot be written, or pyarrow is missing.
+            ResultError: it exists, or cannot be written.
         """
         from cuptiprof.io.runs import save_run
 

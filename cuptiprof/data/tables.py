@@ -220,12 +220,9 @@ class Table:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
-        """A pyarrow Table; number columns share memory with this one, text columns are dictionary-encoded.
+        """A pyarrow Table; number columns share memory with this one, text columns are dictionary-encoded."""
+        import pyarrow as pa
 
-        Raises:
-            ResultError: pyarrow is not installed.
-        """
-        pa = need("pyarrow", "arrow")
         arrays, fields = [], []
         texts = _texts(self.strings)
         for column in self._schema.values():
@@ -259,7 +256,7 @@ class Table:
         """A polars DataFrame; text columns are categoricals.
 
         Raises:
-            ResultError: polars or pyarrow is not installed.
+            ResultError: polars is not installed.
         """
         pl = need("polars", "polars")
         return pl.from_arrow(self.to_arrow())

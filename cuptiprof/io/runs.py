@@ -19,7 +19,7 @@ import numpy as np
 
 from cuptiprof.data.checked import checked
 from cuptiprof.data.result import Progress, Result
-from cuptiprof.data.tables import Strings, Table, need, schema
+from cuptiprof.data.tables import Strings, Table, schema
 from cuptiprof.errors import ResultError
 from cuptiprof.io.files import identity, replacing_folder
 
@@ -42,7 +42,9 @@ def save_run(
     result: Result, path: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
     """See :meth:`cuptiprof.Result.save`."""
-    pa, pq = need("pyarrow", "arrow"), need("pyarrow.parquet", "arrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     rank = int(result.metadata.get("rank", 0))
     names = [n for n in schema() if n != "launch_configs" and len(result.tables[n])]
     with replacing_folder(path, overwrite=overwrite) as folder:
@@ -137,7 +139,8 @@ def _read_header(folder: Path) -> RunHeader:
 
 
 def _read_table(folder: Path, name: str, strings: Strings, rows: int) -> dict[str, Table]:
-    pa = need("pyarrow", "arrow")
+    import pyarrow as pa
+
     parts = sorted((folder / name).glob("rank=*/part-*.parquet"))
     if not parts:
         raise ResultError(f"{folder / name}: missing, though run.json counts {rows} rows")
@@ -163,7 +166,8 @@ def _read_table(folder: Path, name: str, strings: Strings, rows: int) -> dict[st
 
 
 def _read_part(path: Path) -> Any:
-    pq = need("pyarrow.parquet", "arrow")
+    import pyarrow.parquet as pq
+
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError:  # a name that is not UTF-8 is nothing to Arrow
@@ -173,7 +177,8 @@ def _read_part(path: Path) -> Any:
 
 
 def _values(table: Any, name: str, dtype: str, is_text: bool, strings: Strings, where: Path) -> Any:
-    pa = need("pyarrow", "arrow")
+    import pyarrow as pa
+
     array = table.column(name).combine_chunks()
     try:
         if not is_text:

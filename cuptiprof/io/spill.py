@@ -13,7 +13,7 @@ from typing import Any
 
 from cuptiprof import _core
 from cuptiprof.data.result import from_native
-from cuptiprof.data.tables import Table, need
+from cuptiprof.data.tables import Table
 from cuptiprof.errors import SessionError
 from cuptiprof.io.at_exit import before_exit
 from cuptiprof.io.spill_folder import SpillFolder
@@ -131,7 +131,8 @@ class Spill:
             self._write(from_native(store.tables(), store.strings()))
 
     def _write(self, tables: Mapping[str, Table]) -> None:
-        pa = need("pyarrow", "arrow")
+        import pyarrow as pa
+
         try:
             if self.folder is None:
                 self.folder = SpillFolder(self._parent, self._header)

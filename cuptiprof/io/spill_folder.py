@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.data.tables import Array, Strings, Table, need, schema
+from cuptiprof.data.tables import Array, Strings, Table, schema
 from cuptiprof.errors import ResultError
 
 FORMAT = 1
@@ -36,7 +36,6 @@ class SpillFolder:
     """
 
     def __init__(self, parent: Any, header: Mapping[str, Any]) -> None:
-        need("pyarrow", "arrow")
         try:
             where = Path(os.path.abspath(parent)) if parent is not None else None
             if where is not None:
@@ -62,7 +61,8 @@ class SpillFolder:
         Raises:
             OSError, pyarrow.ArrowException: the disk is full or gone; nothing of the store is left.
         """
-        pa = need("pyarrow", "arrow")
+        import pyarrow as pa
+
         place = self.path / f"{self.segments:06d}"
         part = place.with_suffix(".part")
         try:
@@ -102,7 +102,8 @@ def read_segment(folder: Path, owner: object) -> dict[str, Table]:
     Raises:
         ResultError: damaged.
     """
-    pa = need("pyarrow", "arrow")
+    import pyarrow as pa
+
     try:
         rows = json.loads((folder / "rows.json").read_text())
         with pa.memory_map(str(folder / "strings.arrow")) as f:
@@ -130,7 +131,8 @@ def rows_of(folder: Path) -> dict[str, int]:
 
 
 def _write_arrow(file: Path, columns: Mapping[str, Any]) -> None:
-    pa = need("pyarrow", "arrow")
+    import pyarrow as pa
+
     table = pa.table(dict(columns))
     with pa.OSFile(str(file), "wb") as f, pa.ipc.new_file(f, table.schema) as writer:
         writer.write_table(table)
@@ -164,7 +166,8 @@ class _Mapped(Mapping[str, Array]):
 
     def _arrow(self) -> Any:
         if self._table is None:
-            pa = need("pyarrow", "arrow")
+            import pyarrow as pa
+
             try:
                 self._table = pa.ipc.open_file(pa.memory_map(str(self._file))).read_all()
             except (OSError, pa.ArrowException) as e:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import shutil
 import subprocess
 import sys
@@ -32,3 +33,9 @@ def test_the_compiled_part_is_missing(what: str, tmp_path: Path) -> None:
     ] in last[0]
     assert "pip install" in last[1] and str(tmp_path) in last[0]
     assert "During handling" not in done.stderr
+
+
+def test_an_ordinary_install_can_save_and_print() -> None:
+    """Parquet is the format of a saved run and rich what a terminal gets: neither is an extra."""
+    always = {r.split(">=")[0] for r in importlib.metadata.requires("cuptiprof") or () if "extra ==" not in r}
+    assert {"pyarrow", "rich", "numpy", "msgspec"} <= always
