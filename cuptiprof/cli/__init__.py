@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from cuptiprof.cli import (
@@ -37,18 +37,23 @@ COMMANDS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with the nearest known option in its complaint."""
+    """argparse with what may have been meant in its complaint: the nearest option, or the nearest of an option's choices."""
 
     def error(self, message: str) -> NoReturn:
-        wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+        wrong = re.match(r"argument (.+?): invalid choice: '([^']*)'", message)
         if wrong:
-            message += did_you_mean(wrong[1], COMMANDS)
-        known = list(self._option_string_actions)
-        for word in message.split():
-            if word.startswith("-") and word not in known:
-                message += did_you_mean(word.split("=")[0], known)
-                break
+            message += did_you_mean(wrong[2], self._choices(wrong[1]))
+        elif message.startswith("unrecognized arguments:"):
+            unknown = next((word for word in message.split() if word.startswith("-")), "")
+            message += did_you_mean(unknown.split("=")[0], self._option_string_actions)
         self.exit(2, f"{self.prog}: error: {message}\nTry '{self.prog} --help'.\n")
+
+    def _choices(self, name: str) -> Iterable[str]:
+        """Of the argument that a complaint calls `name`."""
+        for action in self._actions:
+            if name in ("/".join(action.option_strings), action.metavar, action.dest):
+                return list(action.choices or ())
+        return ()
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -29,6 +29,7 @@ from cuptiprof.bench.sweep import selection
 from cuptiprof.bench.sweep.discover import find_benchmarks
 from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.running import Task, run, tasks_of
+from cuptiprof.cli.argument_types import seconds
 from cuptiprof.cli.bench_progress import Progress, describe
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, ResultError
 from cuptiprof.text.names import printable
@@ -62,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strategy", choices=list(STRATEGIES), help="what is timed (default: as the benchmark says, or kernel)"
     )
     how.add_argument("--l2", choices=("warm", "cold"), help="state of the L2 cache before each call")
-    how.add_argument("--time", type=_seconds, metavar="S", help="seconds of measuring a point, at most")
-    how.add_argument("--timeout", type=_seconds, metavar="S", default=600.0, help="seconds a point may take in all (default 600)")  # fmt: skip
+    how.add_argument("--time", type=seconds, metavar="S", help="seconds of measuring a point, at most")
+    how.add_argument("--timeout", type=seconds, metavar="S", default=600.0, help="seconds a point may take in all (default 600)")  # fmt: skip
     out = parser.add_argument_group("results")
     out.add_argument("--json", metavar="OUT", help="write each point there as soon as it is measured, as a JSON line")
     out.add_argument("-f", "--force-overwrite", action="store_true", help="replace existing results")
@@ -280,16 +281,6 @@ def _percent(text: str) -> float:
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no percentage: write 5%")
     return float(match.group(1)) / 100
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1e7:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
-    return value
 
 
 def _say(text: str) -> None:

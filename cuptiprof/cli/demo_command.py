@@ -9,7 +9,8 @@ import argparse
 from importlib.resources import as_file, files
 
 import cuptiprof
-from cuptiprof.cli.output import add_format_arguments, print_reports
+from cuptiprof.cli.destination import destination
+from cuptiprof.cli.output import add_format_arguments, print_reports, resolve_log_file
 
 SUMMARY = "Play a recorded training run on the simulated GPU and show whose kernels they are."
 EXAMPLES = (
@@ -18,7 +19,9 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="PATH", help="also save the run there")
+    parser.add_argument(
+        "-o", "--output", metavar="PATH", help="also save the run (a folder) or, .json or .json.gz, a Chrome trace"
+    )
     parser.add_argument("-f", "--force-overwrite", action="store_true", help="replace an existing run")
     parser.add_argument(
         "--speed", type=float, default=0.0, help="1: at the recorded pace; default: as fast as possible"
@@ -27,18 +30,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    resolve_log_file(arguments)
+    place = destination(arguments.output, overwrite=arguments.force_overwrite) if arguments.output is not None else None
     with (
         as_file(files("cuptiprof").joinpath("sim/traces/train-v100.json.gz")) as trace,
         cuptiprof.profile(device=f"replay:{trace}", speed=arguments.speed) as prof,
     ):
         pass
     result = prof.result()
-    if arguments.output:
-        result.save(arguments.output, overwrite=arguments.force_overwrite)
+    if place is not None:
+        place.write(result)
     options = {
         "units": arguments.units,
         "demangle": arguments.demangling == "on",
-        "limit": arguments.limit or 10,
+        "limit": 10 if arguments.limit is None else arguments.limit,
     }
     print_reports([result.report(v, **options) for v in arguments.view or ("regions", "summary")], arguments)
     return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from cuptiprof import _core
-from cuptiprof.cli.output import print_reports
+from cuptiprof.cli.output import print_reports, resolve_log_file
 from cuptiprof.data.chips import CHIPS
 from cuptiprof.device.planning import planning_library
 from cuptiprof.errors import CuptiprofError, MetricError
@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    resolve_log_file(arguments)
     chip: str | None = arguments.chip
     if chip is None and (wants := [o for o in ("passes", "base", "set", "section") if getattr(arguments, o)]):
         raise MetricError(f"--{wants[0]} needs a chip", hint=f"--chip GH100; known: {', '.join(CHIPS)}")

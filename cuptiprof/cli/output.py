@@ -12,11 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from cuptiprof.cli.argument_types import count
 from cuptiprof.data.result import Progress
 from cuptiprof.errors import ResultError
+from cuptiprof.io.files import check_file
 from cuptiprof.report import VIEWS, Report
 from cuptiprof.report.render import FORMATS, render
 from cuptiprof.text.units import UNITS
+
+PLACEHOLDER = r"%(q\{(\w+)\}|.|$)"
+_STREAMS = ("%1", "%2")
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +34,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
     )
     group.add_argument("--demangling", choices=("on", "off"), default="on", help="show demangled kernel names")
-    group.add_argument("--limit", type=int, metavar="N", help="at most N rows a table")
+    group.add_argument("--limit", type=count, metavar="N", help="at most N rows a table")
     group.add_argument(
         "--log-file",
         metavar="FILE",
@@ -59,11 +64,22 @@ def expand(text: str) -> str:
             return value.replace("/", "_")
         raise ResultError(f"{text!r}: unknown placeholder %{code}", hint="known: %p %h %q{ENV} %%")
 
-    return re.sub(r"%(q\{(\w+)\}|.|$)", replace, text)
+    return re.sub(PLACEHOLDER, replace, text)
+
+
+def resolve_log_file(arguments: argparse.Namespace) -> None:
+    """Expand ``--log-file`` and check that it can be written, before there is anything to write.
+
+    Raises:
+        ResultError: it cannot.
+    """
+    if arguments.log_file is not None and arguments.log_file not in _STREAMS:
+        arguments.log_file = os.path.abspath(expand(arguments.log_file))  # the script may change its folder
+        check_file(arguments.log_file, overwrite=True)  # as nvprof's
 
 
 def print_reports(reports: list[Report], arguments: argparse.Namespace, *, default: str = "%1") -> None:
-    """Render to stdout, stderr or the log file."""
+    """Render to stdout, stderr or the log file, which ``resolve_log_file`` has seen."""
     target = arguments.log_file or default
     stream = {"%1": sys.stdout, "%2": sys.stderr}.get(target)
     form = arguments.format
@@ -74,14 +90,13 @@ def print_reports(reports: list[Report], arguments: argparse.Namespace, *, defau
     if stream is not None:
         write(stream, joined)
         return
-    if target in ("%1", "%2"):
+    if target in _STREAMS:
         raise ResultError("cannot print: there is no standard output", hint="--log-file FILE writes to a file")
-    path = expand(target)
     try:
-        with open(path, "w", encoding="utf-8", errors="backslashreplace") as f:
+        with open(target, "w", encoding="utf-8", errors="backslashreplace") as f:
             f.write(joined)
     except OSError as e:
-        raise ResultError(f"cannot write {path}: {e.strerror}") from None
+        raise ResultError(f"cannot write {target}: {e.strerror}") from None
 
 
 def write(stream: TextIO, text: str) -> None:

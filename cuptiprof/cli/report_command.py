@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar
+from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
 from cuptiprof.io.runs import open_run
 
 SUMMARY = "Print reports of a saved run or a torch.profiler trace."
@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    resolve_log_file(arguments)
     with progress_bar(f"reading {arguments.path}") as progress:
         result = open_run(arguments.path, progress)
     if arguments.kernels:

@@ -15,12 +15,14 @@ from typing import Any
 
 import cuptiprof
 from cuptiprof.cli import application_runs
+from cuptiprof.cli.argument_types import count, seconds
+from cuptiprof.cli.destination import Destination, destination
 from cuptiprof.cli.metric_arguments import add_counter_arguments, counter_options, counter_views, take_short_option
-from cuptiprof.cli.output import add_format_arguments, expand, print_reports, progress_bar, usable
+from cuptiprof.cli.output import add_format_arguments, print_reports, resolve_log_file, usable
 from cuptiprof.cli.script import finishing, run_script
 from cuptiprof.data.activities import KINDS
 from cuptiprof.data.result import Result
-from cuptiprof.errors import CuptiprofError, FilterError, ResultError
+from cuptiprof.errors import CuptiprofError, FilterError
 from cuptiprof.session.arguments import KEEP
 from cuptiprof.session.assemble import EmptySelectionWarning
 
@@ -40,13 +42,13 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--export-profile", "--output", dest="output", metavar="PATH",
                         help="save the run (a folder), or with .json/.json.gz a Chrome trace; %%p %%h %%q{ENV} expand")  # fmt: skip
-    parser.add_argument("-f", "--force-overwrite", action="store_true", help="replace an existing run")
+    parser.add_argument("-f", "--force-overwrite", action="store_true", help="replace an existing run or file")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
     parser.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP, replay:TRACE")
     parser.add_argument("--activities", metavar="LIST", help=f"comma-separated, of: {', '.join(KINDS)}")
     parser.add_argument("--profile-from-start", choices=("on", "off"), default="on",
                         help="off: only between cudaProfilerStart and cudaProfilerStop")  # fmt: skip
-    parser.add_argument("-t", "--timeout", type=float, metavar="SECONDS", help="collect for at most so long")
+    parser.add_argument("-t", "--timeout", type=seconds, metavar="SECONDS", help="collect for at most so long")
     parser.add_argument("--budget", default="256 MB", help="memory for what is kept (default 256 MB)")
     parser.add_argument("--keep", choices=KEEP, default="latest", help="what to keep when the budget is used up")
     prints = parser.add_argument_group("what to print (nvprof's names)")
@@ -64,10 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("-k", "--kernel-name", action="append", metavar="NAME", help="ncu: exact name, or regex:...")
     which.add_argument("--kernel-name-base", choices=("function", "demangled", "mangled"), default="function")
     which.add_argument("--kernel-id", action="append", metavar="ID", help="ncu: context:stream:[regex:]name:invocation")
-    which.add_argument("-s", "--launch-skip", type=int, default=0, metavar="N", help="skip N matching launches")
-    which.add_argument("-c", "--launch-count", type=int, metavar="N", help="keep at most N matching launches")
+    which.add_argument("-s", "--launch-skip", type=count, default=0, metavar="N", help="skip N matching launches")
+    which.add_argument("-c", "--launch-count", type=count, metavar="N", help="keep at most N matching launches")
     which.add_argument(
-        "--launch-skip-before-match", type=int, default=0, metavar="N", help="skip N launches of any kind"
+        "--launch-skip-before-match", type=count, default=0, metavar="N", help="skip N launches of any kind"
     )
     which.add_argument("--filter-mode", choices=("global", "per-gpu", "per-launch-config"), default="global")
     which.add_argument("--devices", metavar="LIST", help="device ordinals, comma-separated")
@@ -78,31 +80,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", dest="module", action="store_true",
                         help="run a module, as python -m does; with the name of metrics: nvprof's -m, as --metrics")  # fmt: skip
     parser.add_argument("script", metavar="script.py|module", help="what to run")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    its_own = parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    its_own.required = False  # which argparse of Python 3.11 says they are
 
 
 def main(arguments: argparse.Namespace) -> int:
     arguments = take_short_option(arguments)
     if not arguments.module and not os.path.exists(arguments.script):
         raise CuptiprofError(f"no such script: {arguments.script}", hint="for a module use: cuptiprof run -m MODULE")
-    # The script may change its folder.
-    output = os.path.abspath(expand(arguments.output)) if arguments.output else None
-    if arguments.log_file not in (None, "%1", "%2"):
-        arguments.log_file = os.path.abspath(expand(arguments.log_file)).replace("%", "%%")
-    if (
-        output
-        and not output.endswith((".json", ".json.gz"))
-        and os.path.exists(output)
-        and not arguments.force_overwrite
-    ):
-        raise ResultError(f"{output} exists", hint="choose another name, or -f to replace it")
+    place = destination(arguments.output, overwrite=arguments.force_overwrite) if arguments.output is not None else None
+    resolve_log_file(arguments)
     counters = counter_options(arguments)
     if arguments.replay_mode == "application":
         plan = application_runs.plan_script_runs(arguments)
         if arguments.explain:
             sys.stderr.write(plan.text())
         result, status = application_runs.run_script_again(arguments, plan)
-        return _report_or_fail(result, arguments, output, status)
+        return _save_and_report(result, arguments, place, status)
     prof = cuptiprof.profile(
         device=arguments.device,
         activities=arguments.activities.split(",") if arguments.activities else None,
@@ -127,7 +121,7 @@ def main(arguments: argparse.Namespace) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EmptySelectionWarning)  # the report's header says it
             result = prof.stop()
-        ended.status = _report_or_fail(result, arguments, output, ended.status)
+        ended.status = _save_and_report(result, arguments, place, ended.status)
     return ended.leave()
 
 
@@ -168,24 +162,19 @@ def _filter(arguments: argparse.Namespace) -> Any:
     return None
 
 
-def _report_or_fail(result: Result, arguments: argparse.Namespace, output: str | None, status: int) -> int:
-    """Save and print; the exit status, which a failure here makes 1 unless the script failed by itself."""
+def _save_and_report(result: Result, arguments: argparse.Namespace, place: Destination | None, status: int) -> int:
+    """Whatever can be; the exit status, which a failure here makes 1 unless the script failed by itself."""
+    is_saved = place is None or place.write_or_beside(result)
     try:
-        _report(result, arguments, output)
+        _report(result, arguments)
     except CuptiprofError as e:
         if usable(sys.stderr):
             print(f"cuptiprof: {e}", file=sys.stderr)
         return status or 1
-    return status
+    return status if is_saved else status or 1
 
 
-def _report(result: Result, arguments: argparse.Namespace, output: str | None) -> None:
-    if output:
-        with progress_bar(f"writing {output}") as progress:
-            if output.endswith((".json", ".json.gz")):
-                result.export(output, progress=progress)
-            else:
-                result.save(output, overwrite=arguments.force_overwrite, progress=progress)
+def _report(result: Result, arguments: argparse.Namespace) -> None:
     if arguments.quiet or (arguments.log_file is None and not usable(sys.stderr)):
         return
     views = (

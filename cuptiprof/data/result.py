@@ -170,20 +170,25 @@ class Result:
         save_run(self, path, overwrite=overwrite, progress=progress)
 
     def export(
-        self, path: str | os.PathLike[str], *, format: str | None = None, progress: Progress | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        overwrite: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         """Write another tool's format, chosen by the file's suffix or `format`.
 
         Raises:
-            ResultError: an unknown format, or the file cannot be written.
+            ResultError: an unknown format, it exists and `overwrite` is false, or it cannot be written.
         """
         from cuptiprof.io.formats import export
 
-        export(self, path, format=format, progress=progress)
+        export(self, path, format=format, overwrite=overwrite, progress=progress)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """``export(path, format="chrome")``, by torch.profiler's name."""
-        self.export(path, format="chrome")
+        """``export(path, format="chrome", overwrite=True)``: by torch.profiler's name, and as there a file is replaced."""
+        self.export(path, format="chrome", overwrite=True)
 
     def report(self, view: str = "summary", **options: Any) -> Report:
         """A view (``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``metrics``, ``events``, ``metrics-wide``,

@@ -20,16 +20,17 @@ _AT_FDCWD = -100
 
 
 @contextmanager
-def replacing_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
     """A temporary file beside `path` that takes its place when the block ends well, and vanishes otherwise.
 
     A symbolic link stays one: what it points to is replaced. A device or a pipe is written to.
 
     Raises:
-        ResultError: the file cannot be written (no such folder, no permission, disk full).
+        ResultError: it exists and `overwrite` is false, or it cannot be written (no such folder, no permission, disk full).
     """
     target = _target(path)
     with _errors(path):
+        _refuse_file(target, path, overwrite=overwrite)
         special = _is_special(target)
         beside = Path(tempfile.gettempdir(), target.name) if special else target
         temporary = Path(_temporary_name(beside))
@@ -43,7 +44,8 @@ def replacing_file(path: str | os.PathLike[str]) -> Iterator[Path]:
                 return
             with temporary.open("rb") as f:
                 os.fsync(f.fileno())
-            temporary.replace(target)
+            if overwrite or not _link(temporary, target, path):
+                temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -59,11 +61,7 @@ def replacing_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterat
     """
     target = _target(path)
     with _errors(path):
-        exists = os.path.lexists(target)
-        if exists and not overwrite:
-            raise ResultError(f"{path} exists", hint="choose another name, or overwrite=True")
-        if exists and not (target / "run.json").is_file():
-            raise ResultError(f"{path} is not a saved run and is not replaced", hint="choose another name")
+        _refuse_folder(target, path, overwrite=overwrite)
         temporary = Path(_temporary_name(target))
         temporary.mkdir()
     try:
@@ -74,6 +72,37 @@ def replacing_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterat
         shutil.rmtree(temporary, ignore_errors=True)  # by now the old one, when it was exchanged for the new one
 
 
+def check_file(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Say now what :func:`replacing_file` would say when there is something to write.
+
+    Raises:
+        ResultError: as there.
+    """
+    target = _target(path)
+    with _errors(path):
+        _refuse_file(target, path, overwrite=overwrite)
+        if not _is_special(target):
+            temporary = _temporary_name(target)
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.unlink(temporary)
+        elif not os.access(target, os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def check_folder(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Say now what :func:`replacing_folder` would say when there is something to write.
+
+    Raises:
+        ResultError: as there.
+    """
+    target = _target(path)
+    with _errors(path):
+        _refuse_folder(target, path, overwrite=overwrite)
+        temporary = _temporary_name(target)
+        os.mkdir(temporary)
+        os.rmdir(temporary)
+
+
 def identity(path: Path) -> tuple[int, ...]:
     """Changes when a folder is replaced by another; () when there is none."""
     try:
@@ -81,6 +110,39 @@ def identity(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_dev, found.st_ino, found.st_ctime_ns
+
+
+_HOW_TO_REPLACE = "choose another name, or replace it: -f on the command line, overwrite=True in Python"
+
+
+def _refuse_file(target: Path, path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    if target.is_dir():
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not overwrite and os.path.lexists(target) and not _is_special(target):
+        raise ResultError(f"{_shown(path)} exists", hint=_HOW_TO_REPLACE)
+
+
+def _refuse_folder(target: Path, path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    exists = os.path.lexists(target)
+    if exists and not (target / "run.json").is_file():
+        raise ResultError(f"{_shown(path)} is not a saved run and is not replaced", hint="choose another name")
+    if exists and not overwrite:
+        raise ResultError(f"{_shown(path)} exists", hint=_HOW_TO_REPLACE)
+
+
+def _link(temporary: Path, target: Path, path: str | os.PathLike[str]) -> bool:
+    """Give it its name unless there is such a file by now; False: the file system has no hard links."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise ResultError(
+            f"{_shown(path)} exists", hint="another process saved there meanwhile: choose another name"
+        ) from None
+    except OSError as e:
+        if e.errno not in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EMLINK):
+            raise
+        return False
+    return True
 
 
 def _put_in_place(temporary: Path, target: Path, path: str | os.PathLike[str], *, overwrite: bool) -> None:

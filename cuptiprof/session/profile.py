@@ -450,9 +450,9 @@ class profile:
         """``result().save(path)``."""
         self.result().save(path, overwrite=overwrite)
 
-    def export(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+    def export(self, path: str | os.PathLike[str], *, format: str | None = None, overwrite: bool = False) -> None:
         """``result().export(path)``."""
-        self.result().export(path, format=format)
+        self.result().export(path, format=format, overwrite=overwrite)
 
     def key_averages(self) -> KeyAverages:
         """``result().key_averages()``, by torch.profiler's name."""

@@ -151,3 +151,20 @@ def test_placeholders(monkeypatch: pytest.MonkeyPatch) -> None:
     for bad in ("%x", "%q{NOT_SET_AT_ALL}", "%"):
         with pytest.raises(ResultError):
             expand(bad)
+
+
+@pytest.mark.parametrize(
+    "words,meant,not_meant",
+    [
+        (["run", "--view", "sumary", "x.py"], "did you mean summary?", "did you mean --"),
+        (["run", "--replay-mode", "kernl", "x.py"], "did you mean kernel?", "did you mean --"),
+        (["run", "--limit", "-3", "x.py"], "--limit", "did you mean"),
+        (["run", "--veiw=summary", "x.py"], "did you mean --view?", ""),
+        (["bench", "x.py", "--format", "jsn"], "did you mean json?", "did you mean --"),
+        (["run"], "script.py|module", "args"),
+    ],
+)
+def test_hints_are_about_what_was_mistyped(words: list[str], meant: str, not_meant: str) -> None:
+    done = run(*words)
+    assert done.returncode == 2 and meant in done.stderr, done.stderr
+    assert not not_meant or not_meant not in done.stderr, done.stderr

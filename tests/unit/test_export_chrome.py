@@ -23,7 +23,7 @@ from cuptiprof.io.chrome.clock import WEEK
 
 
 def written(result: Result, path: Path) -> dict[str, Any]:
-    result.export(path)
+    result.export(path, overwrite=True)
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt") as file:
         data: dict[str, Any] = json.load(file, parse_float=Decimal)
@@ -214,7 +214,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        training_step().export(target, progress=stop)
+        training_step().export(target, overwrite=True, progress=stop)
     assert target.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.json"]
     with pytest.raises(ResultError, match="chrome"):
         training_step().export(tmp_path / "x.nope")

@@ -15,7 +15,7 @@ from cuptiprof.io.chrome.clock import WEEK
 
 
 def events(result: Result, path: Path) -> list[dict[str, Any]]:
-    result.export(path / "t.json")
+    result.export(path / "t.json", overwrite=True)
     data: list[dict[str, Any]] = json.loads((path / "t.json").read_text())["traceEvents"]
     return data
 

@@ -36,7 +36,7 @@ Event = dict[str, Any]
 
 
 def exported(result: Result, folder: Path) -> dict[str, Any]:
-    result.export(folder / "t.json")
+    result.export(folder / "t.json", overwrite=True)
     data: dict[str, Any] = json.loads((folder / "t.json").read_text(), parse_float=str)
     return data
 

@@ -101,7 +101,9 @@ def use(result: cuptiprof.Result, folder: Path) -> None:
             assert str(error)
     for name in ("out.json", "run"):
         try:
-            result.save(folder / name, overwrite=True) if name == "run" else result.export(folder / name)
+            result.save(folder / name, overwrite=True) if name == "run" else result.export(
+                folder / name, overwrite=True
+            )
             again = cuptiprof.open(folder / name)
             assert len(again.kernels) == len(result.kernels)
         except CuptiprofError as error:

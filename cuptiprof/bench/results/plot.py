@@ -43,7 +43,7 @@ def plot_results(results: Results, path: str | os.PathLike[str], x: str) -> None
     matplotlib = load_matplotlib()
     # Equal results give equal files: no date in them, and ids from a fixed seed.
     metadata = {"Date": None} if target.suffix == ".svg" else {"Software": None}
-    with matplotlib.rc_context(SETTINGS), replacing_file(target) as temporary:
+    with matplotlib.rc_context(SETTINGS), replacing_file(target, overwrite=True) as temporary:
         try:
             figure = _draw(lines, x, results)
             figure.savefig(temporary, format=target.suffix[1:], metadata=metadata, dpi=150, bbox_inches="tight")

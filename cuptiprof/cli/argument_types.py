@@ -1,0 +1,23 @@
+"""What several options read their values with."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def seconds(text: str) -> float:
+    """A positive time in seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return value
+
+
+def count(text: str) -> int:
+    """A number of rows or launches: 0 or more."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
