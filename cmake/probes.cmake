@@ -1,17 +1,18 @@
 # The probe kernels (csrc/probes/*.cu): one fatbin a file, embedded by the assembler. Without nvcc the library is built
 # with none, and `cuptiprof verify` says so.
 #
-# nvcc is found as CUPTIPROF_NVCC, CUDACXX, in CUDA_HOME, PATH or /usr/local/cuda.
+# nvcc is found as CUPTIPROF_NVCC, CUDACXX, beside the headers (NVIDIA's wheels), in CUDA_HOME, PATH or /usr/local/cuda.
 #
 # The sources are compiled twice only, for Turing and for Ampere (their matrix products differ); the assembler makes the
 # code of every architecture from the nearer of the two, and GPUs newer than all of these compile Ampere's PTX themselves.
 # That takes a quarter of the time that a compilation for each would take, and gives the same instructions
 # (tests/offline/test_probes.py).
 set(CUPTIPROF_PROBE_ARCHITECTURES "75;80;86;89;90;100;120" CACHE STRING "GPUs (sm_*) that probes are compiled for")
-option(CUPTIPROF_PROBES "Compile the probe kernels if nvcc is found" ON)
+set(CUPTIPROF_PROBES ON CACHE STRING "Compile the probe kernels if nvcc is found: ON, OFF; REQUIRED: fail without it")
 
+list(GET CUPTIPROF_CUDA_INCLUDE 0 _include)
 find_program(CUPTIPROF_NVCC NAMES $ENV{CUDACXX} nvcc
-             HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin DOC "CUDA compiler")
+             HINTS ${_include}/../bin $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin DOC "CUDA compiler")
 
 set(PROBE_FATBINS "")
 set(PROBE_SYMBOLS "")  # the generated source
@@ -66,6 +67,8 @@ if(CUPTIPROF_PROBES AND CUPTIPROF_NVCC)
 endif()
 if(PROBE_FATBINS)
   message(STATUS "Probes: ${CUPTIPROF_NVCC}")
+elseif(CUPTIPROF_PROBES STREQUAL "REQUIRED")
+  message(FATAL_ERROR "Probes: no nvcc: pip install 'nvidia-cuda-nvcc==13.0.*' 'nvidia-nvvm==13.0.*', or -DCUPTIPROF_NVCC=/path/nvcc")
 else()
   message(STATUS "Probes: none (no nvcc); `cuptiprof verify` will not run on a GPU")
 endif()
