@@ -37,8 +37,9 @@ struct Region {
 };
 
 PyObject* g_ids = nullptr;       // dict: name -> int
-PyObject* g_encode = nullptr;    // json encoder for metadata: cuptiprof.region.encode_metadata
-PyObject* g_decorate = nullptr;  // cuptiprof.region.decorate
+PyObject* g_encode = nullptr;    // cuptiprof.regions.metadata.encode_metadata
+PyObject* g_decorate = nullptr;  // cuptiprof.regions.region.decorate
+PyObject* g_name_of = nullptr;   // cuptiprof.regions.metadata.name_of
 PyTypeObject* g_type = nullptr;
 
 // `with region("x")` makes an object and drops it again each time: the last few are kept for the next ones.
@@ -133,20 +134,22 @@ bool look_up(Region* self) {
   return ok;
 }
 
-// Numbers too large for a double, or that raise when asked for their value, are unknown; Ctrl-C passes.
+// An annotation raises nothing into the program. Ctrl-C passes, and so does what says that memory has run
+// out. True: the exception was of the other kind, and is forgotten.
+bool forgive() {
+  if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)) return false;
+  PyErr_Clear();
+  return true;
+}
+
+// What is no number, too large for a double, or raises when asked for its value is unknown, and counted.
 double number_or_nan(PyObject* dict, const char* key) {
   PyObject* value = PyDict_GetItemString(dict, key);
   if (!value) return std::nan("");
   const double d = PyFloat_AsDouble(value);
   if (!PyErr_Occurred()) return d;
-  if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+  if (forgive()) count(g_metadata_dropped);
   return std::nan("");
-}
-
-// Refused where the region is made, profiling or not: text as a number of operations or bytes.
-bool is_count(PyObject* key) {
-  return PyUnicode_CompareWithASCIIString(key, "flops") == 0 ||
-         PyUnicode_CompareWithASCIIString(key, "bytes") == 0;
 }
 
 // Null with an exception set on failure.
@@ -155,13 +158,21 @@ RegionMetadata* metadata_of(PyObject* dict) {
   if (PyErr_Occurred()) return nullptr;
   const double bytes = number_or_nan(dict, "bytes");
   if (PyErr_Occurred()) return nullptr;
-  PyObject* json = PyObject_CallOneArg(g_encode, dict);
-  if (!json) return nullptr;
+  PyObject* encoded = PyObject_CallOneArg(g_encode, dict);
+  if (!encoded) return nullptr;
+  PyObject* json = nullptr;
+  unsigned int as_text = 0, dropped = 0;
+  RegionMetadata* out = nullptr;
   Py_ssize_t length = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(json, &length);
-  RegionMetadata* out =
-      text ? new RegionMetadata{flops, bytes, {text, static_cast<size_t>(length)}} : nullptr;
-  Py_DECREF(json);
+  const char* text = PyArg_ParseTuple(encoded, "UII", &json, &as_text, &dropped)
+                         ? PyUnicode_AsUTF8AndSize(json, &length)
+                         : nullptr;
+  if (text) {
+    if (as_text) count(g_metadata_as_text, as_text);
+    if (dropped) count(g_metadata_dropped, dropped);
+    out = new RegionMetadata{flops, bytes, {text, static_cast<size_t>(length)}};
+  }
+  Py_DECREF(encoded);
   return out;
 }
 
@@ -241,8 +252,9 @@ PyObject* region_enter(PyObject* object, PyObject*) {
   if (!ok) return nullptr;
   if (self->nvtx) {
     PyObject* r = nvtx_call("push_range", self->nvtx);
-    if (!r) return nullptr;
-    Py_DECREF(r);
+    if (!r && !forgive()) return nullptr;
+    if (!r) Py_CLEAR(self->nvtx);  // then there is nothing to pop
+    Py_XDECREF(r);
   }
   Py_INCREF(object);
   return object;
@@ -257,8 +269,8 @@ PyObject* region_exit(PyObject* object, PyObject* const*, Py_ssize_t) {
   if (id != 0) exit_region(id, task_of(PyThreadState_Get()));
   if (self->nvtx) {
     PyObject* r = nvtx_call("pop_range", nullptr);
-    if (!r) return nullptr;
-    Py_DECREF(r);
+    if (!r && !forgive()) return nullptr;
+    Py_XDECREF(r);
   }
   Py_RETURN_FALSE;
 }
@@ -271,11 +283,25 @@ PyObject* region_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return PyObject_CallFunctionObjArgs(g_decorate, self, function, nullptr);
 }
 
+PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, bool nvtx);
+
+// Not a str: a function, which is decorated (`@region`), or whatever else, under a text that stands for it.
+[[gnu::noinline]] PyObject* make_of_other(PyTypeObject* type, PyObject* given, PyObject* metadata,
+                                          bool nvtx) {
+  PyObject* found = PyObject_CallOneArg(g_name_of, given);
+  if (!found) return nullptr;
+  PyObject* name = nullptr;
+  int is_function = 0;
+  PyObject* out = nullptr;
+  if (PyArg_ParseTuple(found, "Up", &name, &is_function)) out = make(type, name, metadata, nvtx);
+  if (out && is_function) Py_SETREF(out, PyObject_CallFunctionObjArgs(g_decorate, out, given, nullptr));
+  Py_DECREF(found);
+  return out;
+}
+
 PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, bool nvtx) {
-  if (!PyUnicode_Check(name)) {
-    PyErr_Format(PyExc_TypeError, "region name must be str, not %.200s", Py_TYPE(name)->tp_name);
-    return nullptr;
-  }
+  if (!PyUnicode_Check(name)) [[unlikely]]
+    return make_of_other(type, name, metadata, nvtx);
   PyObject* object = allocate(type);
   if (!object) return nullptr;
   auto* self = reinterpret_cast<Region*>(object);
@@ -310,22 +336,12 @@ PyObject* region_vectorcall(PyObject* type, PyObject* const* args, size_t nargsf
       name = value;
     } else if (PyUnicode_CompareWithASCIIString(key, "nvtx") == 0) {
       const int truth = PyObject_IsTrue(value);
-      if (truth < 0) {
+      if (truth < 0 && !forgive()) {
         Py_XDECREF(metadata);
         return nullptr;
       }
-      nvtx = truth != 0;
+      nvtx = truth > 0;
     } else if (value != Py_None) {
-      const bool scalar =
-          PyNumber_Check(value) || (PyUnicode_Check(value) && !is_count(key)) || PyBool_Check(value);
-      if (!scalar) {
-        PyErr_Format(PyExc_TypeError,
-                     is_count(key) ? "region: %U must be a number, not %.200s"
-                                   : "region metadata must be scalars (str, number or bool): %U is %.200s",
-                     key, Py_TYPE(value)->tp_name);
-        Py_XDECREF(metadata);
-        return nullptr;
-      }
       if (!metadata && !(metadata = PyDict_New())) return nullptr;
       if (PyDict_SetItem(metadata, key, value) < 0) {
         Py_DECREF(metadata);
@@ -399,9 +415,14 @@ const char kDoc[] =
     "innermost region\n"
     "open on its launching thread at launch. `flops` (operations) and `bytes` (moved) are what the region's "
     "work needs\n"
-    "by your own count; reports turn them into rates. Any other keyword must be a scalar and is carried into "
-    "the\n"
-    "`regions` table. With nvtx=True the region is also an NVTX range, so that nsys shows it.\n\n"
+    "by your own count; reports turn them into rates. Any other keyword is carried into the `regions` "
+    "table:\n"
+    "str, numbers, bools and short lists of them as they are, everything else as text. What cannot be "
+    "written\n"
+    "is left out and counted; no value raises. With nvtx=True the region is also an NVTX range, so that "
+    "nsys\n"
+    "shows it.\n\n"
+    "`@region` without parentheses names the region after the function.\n\n"
     "Costs two loads when nothing is being collected.\n";
 
 PyType_Slot kSlots[] = {{Py_tp_doc, const_cast<char*>(kDoc)},
@@ -431,11 +452,14 @@ void register_region(pybind11::module_& m) {
   g_threads_have_contexts = threads_have_contexts();
   m.def(
       "_region_hooks",
-      [](pybind11::object encode, pybind11::object decorate) {
+      [](pybind11::object encode, pybind11::object decorate, pybind11::object name_of) {
         g_encode = encode.release().ptr();
         g_decorate = decorate.release().ptr();
+        g_name_of = name_of.release().ptr();
       },
-      "Set once by cuptiprof.region: how metadata becomes JSON and how a function is decorated.");
+      "Set once: how metadata becomes JSON, how a function is decorated, and what stands for a name that is "
+      "no "
+      "str.");
 }
 
 }  // namespace cuptiprof

@@ -77,6 +77,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     g_region_overflow.store(0);
     g_beyond_slots.store(0);
     g_region_names_lost.store(0);
+    g_metadata_dropped.store(0);
+    g_metadata_as_text.store(0);
     x_kernels_lost.store(0);
     x_watch.begin();
     x_returned_at.store(0);

@@ -134,6 +134,8 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
   x_losses.region_overflow.store(g_region_overflow.load());
   x_losses.unfollowed_threads.store(g_beyond_slots.load());
   count(x_losses.texts_lost, g_region_names_lost.exchange(0));
+  count(x_losses.metadata_dropped, g_metadata_dropped.exchange(0));
+  count(x_losses.metadata_as_text, g_metadata_as_text.exchange(0));
 }
 
 std::vector<std::string> Activity::notes() const {

@@ -26,7 +26,7 @@ class Losses(Mapping[str, int]):
     """Every way to lose data and how often it happened; see ``describe()``."""
 
     DOCS: Mapping[str, str] = dict(_core.LOSSES)
-    NOT_A_LOSS = frozenset({"filter_rejected", "earlier_session", "foreign_buffers"})
+    NOT_A_LOSS = frozenset({"filter_rejected", "earlier_session", "foreign_buffers", "metadata_as_text"})
 
     def __init__(self, values: Mapping[str, int] | None = None) -> None:
         self._values = dict.fromkeys(self.DOCS, 0)

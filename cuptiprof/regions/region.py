@@ -1,47 +1,21 @@
 """``region``: whose kernels are they? ``current_region`` and ``inherit``: work that is handed to another thread.
 
-The type itself is native (``_core.region``); here is what it needs from Python: how metadata becomes JSON and how a
-function is decorated.
+The type itself is native (``_core.region``); here is what it needs from Python: how a function is decorated.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any, TypeVar
 
 from cuptiprof._core import RegionToken, _adopt, _hand_over, _region_hooks, _release, region
 from cuptiprof.regions.decorating import decorated
+from cuptiprof.regions.metadata import encode_metadata, name_of
 
 __all__ = ["current_region", "inherit", "region"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def encode_metadata(metadata: dict[str, Any]) -> str:
-    """The keywords of a region as a JSON object, without ``flops`` and ``bytes``, which have columns; "" if none left.
-
-    Numbers of other libraries (NumPy, torch scalars) are written as Python numbers.
-    """
-    rest = {k: v for k, v in metadata.items() if k not in ("flops", "bytes")}
-    if not rest:
-        return ""
-    try:
-        return json.dumps(rest, default=_plain)
-    except Exception:  # an annotation never raises into the program: what cannot be written alone is left out
-        return json.dumps({k: text for k, v in rest.items() if (text := _written(v)) is not None}, default=str)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)
-
-
-def _written(value: Any) -> Any:
-    try:
-        return json.loads(json.dumps(value, default=_plain))
-    except Exception:
-        return None
 
 
 def decorate(again: region, function: F) -> F:
@@ -88,4 +62,4 @@ class inherit(ContextDecorator):
         _release(self._ids.pop())
 
 
-_region_hooks(encode_metadata, decorate)
+_region_hooks(encode_metadata, decorate, name_of)

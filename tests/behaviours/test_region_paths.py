@@ -155,14 +155,61 @@ def test_metadata(gpu: ScenarioGpu) -> None:
     assert rows["m"]["bytes"] == 10
     assert json.loads(rows["m"]["metadata"]) == {"step": 3, "phase": "warm/up"}
     assert np.isnan(rows["plain"]["flops"]) and rows["plain"]["metadata"] == ""
-    with pytest.raises(TypeError, match="scalars"):
-        cuptiprof.region("x", tensor=[1])
-    with pytest.raises(TypeError):
-        cuptiprof.region(3)
+    assert r.losses["metadata_dropped"] == r.losses["metadata_as_text"] == 0
     with pytest.raises(TypeError):
         cuptiprof.region()
     with pytest.raises(TypeError):
         cuptiprof.region("a", "b")
+
+
+def test_odd_metadata_is_written_as_text_or_counted(gpu: ScenarioGpu) -> None:
+    class Array:
+        """A tensor on a GPU: its values cannot be had without waiting for it."""
+
+        shape, dtype, device = (2, 3), "f4", "cuda:0"
+
+        def item(self) -> float:
+            raise AssertionError("asked for its value")
+
+    def body() -> None:
+        with cuptiprof.region("as it is", shape=(32, 3), sizes=[1, [2]], more={"a": 1}, scalar=np.float32(0.5)):
+            pass
+        with cuptiprof.region("as text", x=Array(), many=[0] * 1000, which=ValueError("v"), t=np.zeros((4, 5))):
+            pass
+        with cuptiprof.region("left out", flops="abc", bytes=[1], x=10**5000, y=2):
+            pass
+        with cuptiprof.region(3), cuptiprof.region(None):
+            pass
+
+    r = collected(gpu, body)
+    rows = {row["name"]: json.loads(row["metadata"] or "{}") for row in r.regions.rows()}
+    assert rows["as it is"] == {"shape": [32, 3], "sizes": [1, [2]], "more": {"a": 1}, "scalar": 0.5}
+    assert rows["as text"] == {"x": "Array[2, 3]", "many": "list of 1000", "which": "v", "t": "ndarray[4, 5]"}
+    assert rows["left out"] == {"y": 2} and rows.keys() >= {"3", "None"}
+    assert r.losses["metadata_dropped"] == 3 and r.losses["metadata_as_text"] == 4
+    assert "3 metadata_dropped" in r.losses.line() and "as_text" not in r.losses.line()
+
+
+def test_a_region_without_parentheses(gpu: ScenarioGpu) -> None:
+    @cuptiprof.region
+    def forward(n: int) -> int:
+        """Doc."""
+        gpu.launch("k")
+        return n
+
+    class Model:
+        @cuptiprof.region
+        async def serve(self) -> None:
+            gpu.launch("s")
+
+    r = collected(gpu, lambda: (forward(2), asyncio.run(Model().serve())))
+    assert forward(3) == 3 and forward.__name__ == "forward" and forward.__doc__ == "Doc."
+    assert by_name(r) == {"k": "forward", "s": "Model.serve"}
+    with pytest.raises(TypeError, match="generator"):
+
+        @cuptiprof.region
+        def pieces():  # type: ignore[no-untyped-def]
+            yield 1
 
 
 def test_slashes_in_names(gpu: ScenarioGpu) -> None:

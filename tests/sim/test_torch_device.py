@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -322,3 +323,17 @@ def test_the_example_runs_under_the_command_line(tmp_path: Path) -> None:
     result = cuptiprof.open(tmp_path / "run")
     assert {"fwd", "bwd", "opt"} <= {p.rsplit("/")[-1] for p in result.kernels["region"]}
     assert result.simulated
+
+
+def test_a_region_takes_what_torch_has() -> None:
+    x = torch.ones(3, 4)
+    with (
+        cuptiprof.profile(device="sim") as prof,
+        cuptiprof.region("fwd", shape=x.shape, x=x, mean=x.mean(), dtype=x.dtype, on=x.device, model=nn.Linear(2, 2)),
+    ):
+        pass
+    row = prof.result().regions.row(0)
+    assert json.loads(row["metadata"]) == {
+        "shape": [3, 4], "x": "Tensor[3, 4]", "mean": 1.0, "dtype": "torch.float32", "on": "cpu",
+        "model": "Linear(in_features=2, out_features=2, bias=True)",
+    }  # fmt: skip

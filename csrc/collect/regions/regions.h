@@ -31,6 +31,8 @@ inline void set_region_mode(RegionMode bit, bool on) noexcept {
 inline std::atomic<uint64_t> g_region_overflow{0};    // events that did not fit into a ring
 inline std::atomic<uint64_t> g_beyond_slots{0};       // events of threads for which there was no slot
 inline std::atomic<uint64_t> g_region_names_lost{0};  // names for which the session had no room
+inline std::atomic<uint64_t> g_metadata_dropped{0};   // keywords whose values could not be written
+inline std::atomic<uint64_t> g_metadata_as_text{0};   // keywords that were written as text
 
 // Name -> ID; the same text gives the same ID until the names are forgotten, at the end of a session. IDs are
 // not used again: those below g_first_region_name are forgotten ones. Thread-safe. Names for which the
