@@ -60,6 +60,10 @@ _LAZY = {
 del _installed
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name == "bench":
         import importlib

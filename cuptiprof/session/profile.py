@@ -24,6 +24,7 @@ from cuptiprof.session.callers import warn_caller
 from cuptiprof.session.control import Control
 from cuptiprof.session.held import Held
 from cuptiprof.session.schedule import Action, Schedule
+from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
 from cuptiprof.session.torch_profiler import TorchProfilerWatch
 
@@ -89,6 +90,7 @@ class profile:
         schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
         on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
             schedule.
+        progress: with a schedule, say on standard error which step runs; default: where that is a terminal.
         speed: replay only: 1 plays at the recorded pace, 0 as fast as possible.
 
     Raises (on start):
@@ -132,6 +134,7 @@ class profile:
         share_cupti: bool = False,
         schedule: Schedule | None = None,
         on_ready: Callable[[profile], object] | None = None,
+        progress: bool | None = None,
         speed: float = 0.0,
     ) -> None:
         self._arguments = check_arguments(
@@ -171,6 +174,8 @@ class profile:
         self._spill_dir = os.path.abspath(spill_dir) if spill_dir is not None else None  # the program may chdir
         self._schedule = schedule
         self._on_ready = on_ready
+        self._progress = progress
+        self._line: StepLine | None = None
         self._speed = speed
         self._control = Control()
         self._session: Any = None
@@ -214,6 +219,7 @@ class profile:
             self._result = self._pending = self._session = self._spill = None
             self._steps = self._no_steps()
             self._step = self._cycle = 0
+            self._line = StepLine(self._progress) if self._schedule is not None else None
             self._device = device = open_device(self._device_spec, speed=self._speed)
             self._opened = Held()
             try:
@@ -268,6 +274,7 @@ class profile:
             SessionError: not started, or called in the middle of another call (from a signal handler).
         """
         with self._control.call("stop()"):
+            self._erase_line()
             if not self._is_unfinished():
                 session = self._running("stop()")
                 self._leave_device()
@@ -324,8 +331,13 @@ class profile:
 
     def _tell_user(self, *, unless: tuple[Action, ...] = (), action: Action | None = None) -> None:
         if self._on_ready is not None and action not in unless:
+            self._erase_line()
             with self._control.for_user():
                 self._on_ready(self)
+
+    def _erase_line(self) -> None:
+        if self._line is not None:
+            self._line.erase()
 
     def detach(self, *, finalize: bool = False) -> Result:
         """``stop()``, unless stopped already; ``finalize=True`` then takes CUPTI itself out of the process.
@@ -377,7 +389,8 @@ class profile:
             session = self._running("step()")
             if self._is_unfinished():
                 self._finish()
-            self._steps.extend(self._last_step())
+            last = self._last_step()
+            self._steps.extend(last)
             self._step_start = _core.now_ns()
             if self._counters is not None:
                 session.step_counters()
@@ -407,6 +420,8 @@ class profile:
                 session.pause()
             elif session.state != "running" and will is not Action.NONE:
                 session.resume()
+            if self._line is not None:
+                self._line.show(self._step, will, last[0].end - last[0].start if last else 0, self._cycle)
             self._step_start = _core.now_ns()
 
     def repeat(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

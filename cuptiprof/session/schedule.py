@@ -19,7 +19,7 @@ Schedule = Callable[[int], Action]
 
 
 def schedule(
-    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+    wait: int, warmup: int, active: int, repeat: int = 0, *, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Schedule:
     """A schedule like ``torch.profiler.schedule``.
 

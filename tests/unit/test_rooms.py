@@ -128,6 +128,7 @@ def test_import_is_light() -> None:
 
 
 def test_public_names() -> None:
+    assert dir(cuptiprof) == sorted(cuptiprof.__all__)
     for name in cuptiprof.__all__:
         assert getattr(cuptiprof, name) is not None
     with pytest.raises(AttributeError):
