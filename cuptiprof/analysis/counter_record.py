@@ -13,7 +13,7 @@ import msgspec
 from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError
 
-_SHOWN = 3  # names that could not be counted, each with the reason in the header; a set of ncu has dozens
+_SHOWN = 3  # reasons why names were not counted, and names of each, in the header; a set of ncu has dozens
 
 
 class MetricInfo(msgspec.Struct, frozen=True):
@@ -88,8 +88,18 @@ class CounterRecord(msgspec.Struct, frozen=True):
         if self.simulated and not run_is_simulated:
             lines.insert(0, "SIMULATED counters: not measured on a GPU")
         lines += [f"Counters: {note}" for note in self.notes]
-        if len(self.dropped) > _SHOWN:
+        by_reason: dict[str, list[str]] = {}
+        for name, why in self.dropped.items():
+            by_reason.setdefault(why, []).append(name)
+        if len(by_reason) > _SHOWN:
             lines.append(f"Counters: {len(self.dropped)} names were left out: metadata['counters']['dropped'] says why")
         else:
-            lines += [f"Counters: {name} was left out: {why}" for name, why in self.dropped.items()]
+            lines += [f"Counters: {_listed(names)} left out: {why}" for why, names in by_reason.items()]
         return tuple(lines)
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"{names[0]} was"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more} were"

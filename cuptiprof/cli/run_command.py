@@ -7,7 +7,6 @@ is saved even when the script fails or is interrupted.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import threading
 import warnings
@@ -20,11 +19,13 @@ from cuptiprof.cli.destination import Destination, destination
 from cuptiprof.cli.metric_arguments import add_counter_arguments, counter_options, counter_views, take_short_option
 from cuptiprof.cli.output import add_format_arguments, print_reports, resolve_log_file, usable
 from cuptiprof.cli.script import finishing, run_script
+from cuptiprof.cli.what_to_run import find_script
+from cuptiprof.counters.live import CounterWarning
 from cuptiprof.data.activities import KINDS
 from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError, FilterError
 from cuptiprof.session.arguments import KEEP
-from cuptiprof.session.assemble import EmptySelectionWarning
+from cuptiprof.session.assemble import DepartedWarning, EmptySelectionWarning
 
 SUMMARY = "Profile an unmodified Python script."
 EXAMPLES = """examples:
@@ -79,15 +80,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format_arguments(parser)
     parser.add_argument("-m", dest="module", action="store_true",
                         help="run a module, as python -m does; with the name of metrics: nvprof's -m, as --metrics")  # fmt: skip
-    parser.add_argument("script", metavar="script.py|module", help="what to run")
+    parser.add_argument(
+        "script",
+        metavar="script.py|module",
+        help="what to run; `python script.py` and `torchrun ...` are understood, too",
+    )
     its_own = parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
     its_own.required = False  # which argparse of Python 3.11 says they are
 
 
 def main(arguments: argparse.Namespace) -> int:
     arguments = take_short_option(arguments)
-    if not arguments.module and not os.path.exists(arguments.script):
-        raise CuptiprofError(f"no such script: {arguments.script}", hint="for a module use: cuptiprof run -m MODULE")
+    find_script(arguments)
     place = destination(arguments.output, overwrite=arguments.force_overwrite) if arguments.output is not None else None
     resolve_log_file(arguments)
     counters = counter_options(arguments)
@@ -119,7 +123,8 @@ def main(arguments: argparse.Namespace) -> int:
         timer.cancel()
     with finishing(ended):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EmptySelectionWarning)  # the report's header says it
+            for kind in (EmptySelectionWarning, *(() if arguments.quiet else (CounterWarning, DepartedWarning))):
+                warnings.simplefilter("ignore", kind)  # the report's header says it
             result = prof.stop()
         ended.status = _save_and_report(result, arguments, place, ended.status)
     return ended.leave()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cuptiprof import _core
 from cuptiprof.analysis.counter_record import CounterRecord, MetricInfo
+from cuptiprof.counters.choice import choose, inputs_of, passes_of
 from cuptiprof.counters.controls import Controls, make_controls
 from cuptiprof.counters.request import CounterRequest
 from cuptiprof.device.planning import plan_cache_dir
@@ -42,7 +43,7 @@ class CounterPlan:
         strategy: "replay", "iterate", "range" or "sample".
         metrics: what is reported.
         groups: perfworks metrics that are read together, with the image that configures the hardware.
-        dropped: names of a set or section that CUPTI cannot count, with the reason.
+        dropped: names of a preset, set or section that CUPTI, or the strategy, cannot count, with the reason.
         controls: what is done to caches and clocks.
     """
 
@@ -57,7 +58,7 @@ class CounterPlan:
     @property
     def passes(self) -> int:
         """How often the work must run to have every value."""
-        return sum(g.passes for g in self.groups)
+        return passes_of(self.groups)
 
     def options(self, kernel_filter: KernelFilter | None) -> _core.CounterOptions:
         """What the native session needs."""
@@ -165,38 +166,22 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
     metrics, dropped = resolve_request(
         request, planner, chip, sampling, lambda name: _core.chips_with_metric(library, name, sampling)
     )
-    inputs = list(dict.fromkeys(name for m in metrics for name in m.inputs))
+    inputs = inputs_of(metrics)
     if not inputs:
         raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))
-    strategy = request.strategy
     if image := _availability(library, sampling, inputs):
         planner = _core.MetricPlanner(library, chip, sampling, image, plan_cache_dir())
-    groups = planner.plan(inputs)
-    if strategy == "auto":
-        strategy = "replay" if _passes(groups) == 1 or not stepped else "iterate"
-        if strategy == "replay" and len(groups) > 1:
-            strategy = "iterate"
-    if strategy == "iterate":
-        groups = planner.one_pass_groups(inputs)
-    elif strategy == "replay" and len(groups) > 1:
-        raise MetricError(
-            f"these metrics need {len(groups)} hardware configurations, and a replayed kernel has one",
-            hint="strategy='iterate', or fewer metrics: " + " | ".join(", ".join(g.metrics) for g in groups),
-        )
-    elif (strategy == "sample" or (strategy == "range" and not request.repeatable)) and _passes(groups) > 1:
+    strategy, counted, groups, left_out = choose(request, planner, metrics, stepped=stepped)
+    if (strategy == "sample" or (strategy == "range" and not request.repeatable)) and passes_of(groups) > 1:
         raise _too_many_passes(strategy, groups, planner, inputs, metrics)
     controls = make_controls(request.cache_control, request.clock_control, strategy, library)
-    return CounterPlan(request, chip, strategy, tuple(metrics), tuple(groups), dropped, controls)
+    return CounterPlan(request, chip, strategy, tuple(counted), tuple(groups), dropped | left_out, controls)
 
 
 def _availability(library: _core.CuptiLibrary, sampling: bool, inputs: Sequence[str]) -> bytes:
     """The device's own list of counters, to plan with; empty: plan with all that the chip has."""
     image, has_links = _core.counter_availability(library, sampling)
     return image if has_links or not any(name.startswith(_LINKS) for name in inputs) else b""
-
-
-def _passes(groups: Sequence[_core.PassGroup]) -> int:
-    return sum(g.passes for g in groups)
 
 
 def resolve_request(
@@ -231,11 +216,11 @@ def _too_many_passes(
     metrics: Sequence[Metric],
 ) -> MetricError:
     """An error that says which metrics fit into one pass together and which to drop."""
-    needed = _passes(groups)
+    needed = passes_of(groups)
     try:
         fits = set(max(planner.one_pass_groups(inputs), key=lambda g: len(g.metrics)).metrics)
     except MetricError:
-        alone = [i for i in inputs if _passes(planner.plan([i])) == 1]
+        alone = [i for i in inputs if passes_of(planner.plan([i])) == 1]
         fits = set(max(planner.one_pass_groups(alone), key=lambda g: len(g.metrics)).metrics) if alone else set()
     drop = [m.name for m in metrics if not set(m.inputs) <= fits]
     hint = f"drop {', '.join(drop)}" if len(drop) < len(metrics) else "ask for fewer metrics"

@@ -85,10 +85,10 @@ def make_request(
 def _names(given: str | Iterable[str] | None) -> tuple[str, ...]:
     if given is None:
         return ()
-    parts = given.split(",") if isinstance(given, str) else list(given)
+    parts = [given] if isinstance(given, str) else list(given)
     if not all(isinstance(p, str) for p in parts):
         raise MetricError("metrics are named by text", hint='metrics=["ipc", "dram_read_throughput"]')
-    return tuple(p.strip() for p in parts if p.strip())
+    return tuple(name.strip() for p in parts for name in p.split(",") if name.strip())
 
 
 def parse_interval(interval: int | float | str) -> int:
