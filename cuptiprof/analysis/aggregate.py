@@ -23,20 +23,43 @@ class Groups:
     maximum: Int64
 
 
+_AT_ONCE = 1 << 18
+"""Rows sorted at a time: what fits into a core's cache, and little memory beside columns of any length."""
+
+
 def group_stats(key: Array, value: Array) -> Groups:
     """Count, sum, minimum and maximum of ``value`` for each distinct ``key`` (integers)."""
-    if not len(key):
+    parts = [
+        _reduced(key[rows], np.ones(len(value[rows]), np.int64), *[np.asarray(value[rows], np.int64)] * 3)
+        for first in range(0, len(key), _AT_ONCE)
+        for rows in [slice(first, first + _AT_ONCE)]
+    ]
+    if not parts:
         empty = np.zeros(0, np.int64)
         return Groups(empty, empty, empty, empty, empty)
-    order = np.argsort(key, kind="stable")
-    keys, values = key[order], np.asarray(value, np.int64)[order]
+    if len(parts) == 1:
+        return parts[0]
+    key, count, total, minimum, maximum = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("key", "count", "total", "minimum", "maximum")
+    )
+    return _reduced(key, count, total, minimum, maximum)
+
+
+def _reduced(key: Array, count: Int64, total: Int64, minimum: Int64, maximum: Int64) -> Groups:
+    lowest = int(key.min())
+    if int(key.max()) - lowest < 1 << 16:  # these NumPy sorts in linear time
+        order = np.argsort((key - key.dtype.type(lowest)).astype(np.uint16), kind="stable")
+    else:
+        order = np.argsort(key, kind="stable")
+    keys = key[order]
     first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     return Groups(
         keys[first].astype(np.int64),
-        np.diff(np.r_[first, len(keys)]),
-        np.add.reduceat(values, first),
-        np.minimum.reduceat(values, first),
-        np.maximum.reduceat(values, first),
+        np.add.reduceat(count[order], first),
+        np.add.reduceat(total[order], first),
+        np.minimum.reduceat(minimum[order], first),
+        np.maximum.reduceat(maximum[order], first),
     )
 
 

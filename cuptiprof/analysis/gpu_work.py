@@ -1,14 +1,15 @@
-"""GPU work of all kinds as one set of columns: kernels, copies, sets and whole-graph launches."""
+"""GPU work of all kinds: what kernels, copies, sets and whole-graph launches are called, and their durations by name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.analysis.aggregate import group_stats
 from cuptiprof.data import enums
+from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.text.names import display_name
@@ -18,24 +19,26 @@ from cuptiprof.text.names import display_name
 class NameIds:
     """A column of names as integers, and what they stand for."""
 
-    ids: Int64
+    ids: Array
     names: Sequence[str]
 
 
-def kernel_names(table: Table, demangle: bool) -> NameIds:
+def kernel_names(table: Table, demangle: bool, rows: Array | slice = slice(None)) -> NameIds:
     """Display names of a table's ``name`` column; kernels that are shown alike get the same id."""
-    codes = table.codes("name")
-    used, inverse = np.unique(codes, return_inverse=True)
+    used, which = renumbered(table.codes("name")[rows])
     names: dict[str, int] = {}
-    ids = [names.setdefault(display_name(table.strings[int(code)], demangle), len(names)) for code in used]
-    return NameIds(np.asarray(ids, np.int64)[inverse.reshape(-1)], list(names))
+    ids = [names.setdefault(display_name(table.strings[code], demangle), len(names)) for code in used.tolist()]
+    return NameIds(np.asarray(ids, np.uint32)[which], list(names))
 
 
-def memcpy_names(table: Table) -> NameIds:
+def memcpy_names(table: Table, rows: Array | slice = slice(None)) -> NameIds:
     """``[CUDA memcpy HtoD]`` and so on."""
-    used, inverse = np.unique(table["copy_kind"], return_inverse=True)
-    names = [f"[CUDA memcpy {enums.MEMCPY_KINDS.get(int(kind), 'Unknown')}]" for kind in used]
-    return NameIds(inverse.reshape(-1).astype(np.int64), names)
+    used, which = renumbered(table["copy_kind"][rows])
+    return NameIds(which, [_memcpy_name(kind) for kind in used.tolist()])
+
+
+def _memcpy_name(kind: int) -> str:
+    return f"[CUDA memcpy {enums.MEMCPY_KINDS.get(kind, 'Unknown')}]"
 
 
 def bandwidths(table: Table, rows: Array | slice) -> Array:
@@ -44,16 +47,6 @@ def bandwidths(table: Table, rows: Array | slice) -> Array:
     duration = table["end"][rows] - table["start"][rows]
     computed = np.divide(size, duration, out=np.full(len(size), np.nan), where=duration > 0)
     return np.where(given > 0, given, computed)
-
-
-@dataclass(frozen=True)
-class GpuWork:
-    """All GPU work of a run: kernels first, then copies, sets and graphs. Times in ns."""
-
-    start: Int64
-    end: Int64
-    device: Int64
-    name: NameIds
 
 
 def traced_graphs(result: Result) -> Array:
@@ -66,25 +59,57 @@ def traced_graphs(result: Result) -> Array:
     return mask
 
 
-def gpu_work(result: Result, demangle: bool) -> GpuWork:
+@dataclass
+class Times:
+    """Of all pieces of work of one name: how many, and their durations in ns."""
+
+    count: int
+    total: int
+    minimum: int
+    maximum: int
+
+    def add(self, other: Times) -> None:
+        self.count += other.count
+        self.total += other.total
+        self.minimum = min(self.minimum, other.minimum)
+        self.maximum = max(self.maximum, other.maximum)
+
+
+def gpu_times(result: Result, demangle: bool, per_gpu: bool = False) -> dict[int, dict[str, Times]]:
+    """Durations of kernels, copies, sets and whole-graph launches by display name, for each GPU, or all under 0."""
     kernels, memcpys, memsets = (result.tables[name] for name in ("kernels", "memcpys", "memsets"))
     graphs = result.tables["graph_launches"].where(traced_graphs(result))
-    tables = (kernels, memcpys, memsets, graphs)
-    parts = (
-        kernel_names(kernels, demangle),
-        memcpy_names(memcpys),
-        NameIds(np.zeros(len(memsets), np.int64), ["[CUDA memset]"]),
-        NameIds(np.zeros(len(graphs), np.int64), ["[CUDA graph]"]),
-    )
-    names: list[str] = []
-    ids = []
-    for part in parts:
-        ids.append(part.ids + len(names))
-        names.extend(part.names)
-    start, end, device = (
-        np.concatenate([table[column] for table in tables]).astype(np.int64) for column in ("start", "end", "device")
-    )
-    return GpuWork(start, end, device, NameIds(np.concatenate(ids), names))
+    strings = kernels.strings
+    out: dict[int, dict[str, Times]] = {}
+    _add_times(out, kernels, kernels.codes("name"), lambda code: display_name(strings[code], demangle), per_gpu)
+    _add_times(out, memcpys, memcpys["copy_kind"], _memcpy_name, per_gpu)
+    _add_times(out, memsets, np.zeros(len(memsets), np.uint8), lambda code: "[CUDA memset]", per_gpu)
+    _add_times(out, graphs, np.zeros(len(graphs), np.uint8), lambda code: "[CUDA graph]", per_gpu)
+    return dict(sorted(out.items()))
+
+
+def times_by_code(table: Table, codes: Array, name_of: Callable[[int], str]) -> dict[str, Times]:
+    """Durations of a table's rows by the names of their codes."""
+    out: dict[int, dict[str, Times]] = {}
+    _add_times(out, table, codes, name_of, False)
+    return out.get(0, {})
+
+
+def _add_times(
+    out: dict[int, dict[str, Times]], table: Table, codes: Array, name_of: Callable[[int], str], per_gpu: bool
+) -> None:
+    if not len(table):
+        return
+    kinds = int(codes.max()) + 1
+    key = table["device"].astype(np.int64) * kinds + codes if per_gpu else codes
+    stats = group_stats(key, table["duration"])
+    columns = (stats.key, stats.count, stats.total, stats.minimum, stats.maximum)
+    for at, count, total, minimum, maximum in zip(*(column.tolist() for column in columns), strict=True):
+        device, code = divmod(at, kinds)
+        times = Times(count, total, minimum, maximum)
+        found = out.setdefault(device, {}).setdefault(name_of(code), times)
+        if found is not times:
+            found.add(times)
 
 
 def origin_ns(result: Result) -> int:

@@ -165,7 +165,7 @@ class Result:
         Raises:
             ResultError: it exists, or cannot be written.
         """
-        from cuptiprof.io.runs import save_run
+        from cuptiprof.io.run_writer import save_run
 
         save_run(self, path, overwrite=overwrite, progress=progress)
 

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof import _core
+from cuptiprof.data.codes import renumbered
+from cuptiprof.data.lazy_columns import LazyColumns, joined, selected
 from cuptiprof.errors import ResultError
 
 if TYPE_CHECKING:
@@ -55,13 +57,18 @@ class Strings(Sequence[str]):
 
     def code(self, text: str) -> int:
         """Index of `text`, appended if it is new."""
-        if self._index is None:
-            self._index = {s: i for i, s in enumerate(self._values)}
-        found = self._index.get(text)
+        found = self.find(text)
         if found is None:
+            assert self._index is not None
             found = self._index[text] = len(self._values)
             self._values.append(text)
         return found
+
+    def find(self, text: str) -> int | None:
+        """Index of `text`; None: it is not in the list."""
+        if self._index is None:
+            self._index = {s: i for i, s in enumerate(self._values)}
+        return self._index.get(text)
 
     def array(self) -> Array:
         """All strings, dtype object."""
@@ -100,6 +107,7 @@ class Table:
         self.counters: KernelCounters | None = None
         self._columns = columns
         self._schema = schema()[name]
+        self._rows = columns.rows if isinstance(columns, LazyColumns) else len(columns[next(iter(self._schema))])
 
     @classmethod
     def empty(cls, name: str, strings: Strings | None = None, configs: Table | None = None) -> Table:
@@ -148,7 +156,7 @@ class Table:
         return cls(name, columns, strings, configs)
 
     def __len__(self) -> int:
-        return len(self._columns[next(iter(self._schema))])
+        return self._rows
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self):,} rows x {len(self._schema)} columns>"
@@ -201,8 +209,13 @@ class Table:
         return (self.row(i) for i in range(len(self)))
 
     def where(self, mask: Array) -> Table:
-        """The rows that `mask` (bool or integer index array) selects."""
-        out = Table(self.name, {c: self._columns[c][mask] for c in self._schema}, self.strings, self.configs)
+        """The rows that `mask` (bool or integer index array) selects; each column when it is first asked for.
+
+        Raises:
+            IndexError: a mask of another length, or a row that is not there.
+        """
+        columns = selected(self._columns, self._schema, self._rows, mask)
+        out = Table(self.name, columns, self.strings, self.configs)
         out.counters = self.counters
         return out
 
@@ -224,7 +237,7 @@ class Table:
         import pyarrow as pa
 
         arrays, fields = [], []
-        texts = _texts(self.strings)
+        texts = texts_to_arrow(self.strings)
         for column in self._schema.values():
             values = self._columns[column.name]
             if column.is_text:
@@ -246,7 +259,7 @@ class Table:
         for column in self._schema.values():
             values = self._columns[column.name]
             if column.is_text:
-                used, codes = np.unique(values, return_inverse=True)
+                used, codes = renumbered(values)
                 data[column.name] = pd.Categorical.from_codes(codes, [self.strings[int(i)] for i in used])
             else:
                 data[column.name] = values
@@ -277,31 +290,32 @@ def need(module: str, extra: str) -> Any:
 
 
 def merge(parts: Sequence[Mapping[str, Table]]) -> dict[str, Table]:
-    """Tables of several segments of one run as one set: strings and launch configurations renumbered."""
+    """Tables of several segments of one run as one set: strings and launch configurations renumbered, columns joined
+    when they are first asked for."""
     if len(parts) == 1:
         return dict(parts[0])
     strings = Strings()
     out: dict[str, Table] = {}
     maps = [np.array([strings.code(s) for s in p["kernels"].strings], np.uint32) for p in parts]
-    offsets = np.cumsum([0] + [len(p["launch_configs"]) for p in parts])
+    offsets = np.cumsum([0] + [len(p["launch_configs"]) for p in parts]).astype(np.uint32)
     for name, columns in schema().items():
-        merged: dict[str, Array] = {}
-        for column in columns.values():
-            pieces = []
-            for i, p in enumerate(parts):
-                values = p[name].codes(column.name)
-                if column.is_text:
-                    values = maps[i][values]
-                elif name == "kernels" and column.name == "config":
-                    values = values + np.uint32(offsets[i])
-                pieces.append(values)
-            merged[column.name] = np.concatenate(pieces)
-        out[name] = Table(name, merged, strings)
+        rows = sum(len(p[name]) for p in parts)
+
+        def make(column: str, name: str = name, rows: int = rows) -> Array:
+            spec = schema()[name][column]
+            pieces = (p[name].codes(column) for p in parts)
+            if spec.is_text:
+                pieces = (map_[codes] for map_, codes in zip(maps, pieces, strict=True))
+            elif name == "kernels" and column == "config":
+                pieces = (codes + offset for offset, codes in zip(offsets, pieces, strict=False))
+            return joined(pieces, rows, spec.dtype)
+
+        out[name] = Table(name, LazyColumns(columns, rows, make), strings)
     out["kernels"].configs = out["launch_configs"]
     return out
 
 
-def _texts(strings: Sequence[str]) -> Any:
+def texts_to_arrow(strings: Sequence[str]) -> Any:
     """The strings as an Arrow array; half a surrogate pair, which UTF-8 does not have, is written out (\\ud800)."""
     import pyarrow as pa
 

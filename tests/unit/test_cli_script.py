@@ -124,7 +124,7 @@ def test_an_interruption_while_the_profile_is_saved(number: int, tmp_path: Path)
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys, time\n"
         "def patch():\n"
-        "    import cuptiprof.io.runs as runs\n"
+        "    import cuptiprof.io.run_writer as runs\n"
         "    save = runs.save_run\n"
         "    def slow(*args, **kwargs):\n"
         f"        os.kill(os.getpid(), {int(number)})\n"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from cuptiprof.analysis.aggregate import Int64, group_stats
-from cuptiprof.analysis.gpu_work import NameIds, gpu_work
+from cuptiprof.analysis.gpu_work import Times, gpu_times, times_by_code
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out
 
@@ -31,25 +27,18 @@ _DEVICE = Column("device", "Device", "count", human=False)
 
 def view(result: Result, *, demangle: bool = True, limit: int | None = None, per_gpu: bool = False) -> View:
     """Rows by total time; percentages are of the block's total. ``per_gpu``: one block of GPU activities for each GPU."""
-    work = gpu_work(result, demangle)
-    duration = work.end - work.start
-    blocks: list[tuple[str, int | None, Int64, NameIds]] = []
-    if per_gpu:
-        for device in np.unique(work.device).tolist():
-            mine = work.device == device
-            ids = NameIds(work.name.ids[mine], work.name.names)
-            blocks.append((f"{GPU_BLOCK} (GPU {device})", device, duration[mine], ids))
-    if not blocks:
-        blocks.append((GPU_BLOCK, None, duration, work.name))
+    blocks: list[tuple[str, int | None, dict[str, Times]]] = [
+        (f"{GPU_BLOCK} (GPU {device})" if per_gpu else GPU_BLOCK, device if per_gpu else None, times)
+        for device, times in gpu_times(result, demangle, per_gpu).items()
+    ] or [(GPU_BLOCK, None, {})]
     api = result.api_calls
-    codes = NameIds(api.codes("name").astype(np.int64), api.strings)
-    blocks.append((API_BLOCK, None, api["end"] - api["start"], codes))
+    blocks.append((API_BLOCK, None, times_by_code(api, api.codes("name"), api.strings.__getitem__)))
 
     data: dict[str, list[Any]] = {column.key: [] for column in (*_COLUMNS, _TYPE, _DEVICE)}
     notes: dict[str, str] = {}
     footers: tuple[str, ...] = ()
-    for title, gpu, durations, names in blocks:
-        rows, total = _rows(durations, names.ids, names.names, limit)
+    for title, gpu, times in blocks:
+        rows, total = _rows(times, limit), len(times)
         footers += left_out(total, len(rows), f"rows of {title}")
         if not total:
             notes[title] = f"No {'API calls' if title == API_BLOCK else 'GPU activities'} were recorded."
@@ -63,22 +52,18 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None, per
     return View(columns=columns, data=data, footers=footers, notes=notes, block_key="type")
 
 
-def _rows(duration: Int64, ids: Int64, names: Sequence[str], limit: int | None) -> tuple[list[dict[str, Any]], int]:
-    """One dict a name, by total time (then name), and how many there were before the limit."""
-    stats = group_stats(ids, duration)
-    whole = int(stats.total.sum())
-    order = sorted(range(len(stats.key)), key=lambda i: (-int(stats.total[i]), names[int(stats.key[i])]))
-    rows = [
+def _rows(times: dict[str, Times], limit: int | None) -> list[dict[str, Any]]:
+    """One dict a name, by total time (then name)."""
+    whole = sum(of.total for of in times.values())
+    return [
         {
-            "percent": 100.0 * total / whole if whole else 0.0,
-            "time_ns": total,
-            "calls": calls,
-            "avg_ns": total / calls,
-            "min_ns": int(stats.minimum[i]),
-            "max_ns": int(stats.maximum[i]),
-            "name": names[int(stats.key[i])],
+            "percent": 100.0 * of.total / whole if whole else 0.0,
+            "time_ns": of.total,
+            "calls": of.count,
+            "avg_ns": of.total / of.count,
+            "min_ns": of.minimum,
+            "max_ns": of.maximum,
+            "name": name,
         }
-        for i in order[:limit]
-        for total, calls in [(int(stats.total[i]), int(stats.count[i]))]
+        for name, of in sorted(times.items(), key=lambda item: (-item[1].total, item[0]))[:limit]
     ]
-    return rows, len(order)

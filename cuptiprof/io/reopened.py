@@ -1,0 +1,44 @@
+"""A file that stays readable after its name is gone or leads to another: what a run opened before it was replaced reads from."""
+
+from __future__ import annotations
+
+import io
+import os
+import weakref
+from pathlib import Path
+
+
+class ReopenedFile(io.RawIOBase):
+    """Reads by ``pread``, so that a forked child does not move the position of its parent. Not mapped: a file that is cut
+    short meanwhile gives a short read, not a signal."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._close = weakref.finalize(self, os.close, self._descriptor)
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: os.fstat(self._descriptor).st_size}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            size = max(os.fstat(self._descriptor).st_size - self._at, 0)
+        found = os.pread(self._descriptor, size, self._at)
+        self._at += len(found)
+        return found
+
+    def close(self) -> None:
+        self._close()
+        super().close()

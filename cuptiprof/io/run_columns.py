@@ -1,0 +1,196 @@
+"""Columns of a saved run's Parquet files, read and checked when they are first asked for.
+
+At opening: the footers (row counts, names of the columns). On first use of a column: that every row has a value, that it fits the
+column's type, and that codes lie within what they index. Small tables are read at once, so that no file of theirs stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cuptiprof.data.lazy_columns import Array, LazyColumns, joined
+from cuptiprof.data.tables import ColumnSchema, Strings, Table, need, schema
+from cuptiprof.errors import ResultError
+from cuptiprof.io.reopened import ReopenedFile
+
+SMALL_ROWS = 1 << 16
+TEXTS = ColumnSchema("text", "uint32", True, "", "a string of the run")
+
+Code = Callable[[str], int]
+
+
+class ParquetTable:
+    """The files of one table, open.
+
+    Raises:
+        ResultError: they are missing or damaged, or have not `rows` rows.
+    """
+
+    def __init__(self, folder: Path, name: str, rows: int) -> None:
+        pq = need("pyarrow.parquet", "arrow")
+        self.where = folder / name
+        self.rows = rows
+        with damaged(self.where):
+            parts = sorted(self.where.glob("rank=*/part-*.parquet"))
+        if not parts:
+            raise ResultError(f"{self.where}: missing, though run.json counts {rows} rows")
+        texts = {c.name for c in schema().get(name, {}).values() if c.is_text}
+        with damaged(self.where):
+            self._opened = [ReopenedFile(part) for part in parts]
+            footers = [pq.read_metadata(file) for file in self._opened]
+            found = sum(footer.num_rows for footer in footers)
+            self.names = set.intersection(*(set(footer.schema.to_arrow_schema().names) for footer in footers))
+            self._files = [
+                pq.ParquetFile(file, metadata=footer, read_dictionary=self.names.intersection(texts))
+                for file, footer in zip(self._opened, footers, strict=True)
+            ]
+        if found != rows:
+            raise ResultError(f"{self.where}: {found} rows, but run.json counts {rows}")
+
+    def close(self) -> None:
+        """All is read. Arrow's threads may let go of a file later than we do."""
+        for file in self._opened:
+            file.close()
+
+    def require(self, column: str) -> None:
+        """
+        Raises:
+            ResultError: there is no such column.
+        """
+        if column not in self.names:
+            raise ResultError(f"{self.where}: column {column} is missing")
+
+    def column(self, spec: ColumnSchema, code: Code | None = None) -> Array:
+        """A column as it is kept in memory; texts by their `code`.
+
+        Raises:
+            ResultError: damaged.
+        """
+        values = self._texts(spec, code) if code is not None else self._numbers(spec)
+        with damaged(f"{self.where}: column {spec.name}"):
+            return joined(values, self.rows, spec.dtype)
+
+    def codes(self, spec: ColumnSchema, size: int) -> Array:
+        """A column of numbers that index something of `size` rows.
+
+        Raises:
+            ResultError: damaged, or one is out of range.
+        """
+        out = self.column(spec)
+        if len(out) and int(out.max()) >= size:
+            raise ResultError(f"{self.where}: column {spec.name}: {int(out.max())} of {size} rows")
+        return out
+
+    def texts(self) -> list[str]:
+        """The texts of the string list, in order.
+
+        Raises:
+            ResultError: damaged.
+        """
+        with damaged(self.where):
+            found = [text for chunk in self._chunks(TEXTS.name) for text in chunk.to_pylist()]
+        if len(found) != self.rows or not all(isinstance(text, str) for text in found):
+            raise ResultError(f"{self.where}: damaged (not a text in every row)")
+        return found
+
+    def _chunks(self, column: str) -> Iterator[Any]:
+        for file in self._files:
+            for group in range(file.num_row_groups):
+                yield from file.read_row_group(group, columns=[column], use_threads=False).column(0).chunks
+
+    def _numbers(self, spec: ColumnSchema) -> Iterator[Array]:
+        pa = need("pyarrow", "arrow")
+        wanted = pa.from_numpy_dtype(np.dtype(spec.dtype))
+        for chunk in self._chunks(spec.name):
+            if chunk.null_count:
+                raise ValueError("a row has no value")
+            yield (chunk if chunk.type == wanted else chunk.cast(wanted)).to_numpy(zero_copy_only=False)
+
+    def _texts(self, spec: ColumnSchema, code: Code) -> Iterator[Array]:
+        pa = need("pyarrow", "arrow")
+        for chunk in self._chunks(spec.name):
+            array = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+            if array.null_count or array.dictionary.null_count:
+                raise ValueError("a row has no value")
+            codes = np.array([code(text) for text in array.dictionary.to_pylist()], np.uint32)
+            indices = array.indices.to_numpy(zero_copy_only=False)
+            if len(indices) and not (indices.min() >= 0 and indices.max() < len(codes)):
+                raise ValueError("an index lies beyond its dictionary")
+            yield codes[indices] if len(indices) else np.zeros(0, np.uint32)
+
+
+def read_strings(folder: Path, rows: int) -> Strings:
+    """The string list of a run.
+
+    Raises:
+        ResultError: missing or damaged.
+    """
+    file = ParquetTable(folder, "strings", rows)
+    file.require(TEXTS.name)
+    strings = Strings(file.texts())
+    file.close()
+    return strings
+
+
+def read_configs(file: ParquetTable, strings: Strings) -> Table:
+    """``launch_configs``, of which the column ``config`` must be the row.
+
+    Raises:
+        ResultError: it is not, or as for `lazy_table`.
+    """
+    file.require("config")
+    numbers = file.column(schema()["kernels"]["config"])
+    if not np.array_equal(numbers, np.arange(file.rows)):
+        raise ResultError(f"{file.where}: column config: damaged (it is not the number of the row)")
+    return lazy_table(file, "launch_configs", strings, None)
+
+
+def lazy_table(file: ParquetTable, name: str, strings: Strings, configs: Table | None) -> Table:
+    """A table whose columns are read when they are first asked for, or now if it is small.
+
+    Raises:
+        ResultError: a column is missing; for a small table also what is wrong with its values.
+    """
+    columns = schema()[name]
+    for column in columns:
+        file.require(column)
+
+    def known(text: str) -> int:
+        code = strings.find(text)
+        if code is None:
+            raise ValueError(f"{text[:60]!r} is not in the run's list of strings")
+        return code
+
+    def make(column: str) -> Array:
+        spec = columns[column]
+        if configs is not None and column == "config":
+            return file.codes(spec, len(configs))
+        return file.column(spec, known if spec.is_text else None)
+
+    lazy = LazyColumns(columns, file.rows, make)
+    if file.rows > SMALL_ROWS:
+        return Table(name, lazy, strings, configs)
+    read = dict(lazy)
+    file.close()
+    return Table(name, read, strings, configs)
+
+
+class damaged:
+    """Whatever a library says of a file that is not what it should be, in the one error tree."""
+
+    def __init__(self, what: object) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None or isinstance(error, ResultError):
+            return
+        pa = need("pyarrow", "arrow")
+        if isinstance(error, (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, MemoryError)):
+            raise ResultError(f"{self._what}: damaged ({str(error) or type(error).__name__})") from None

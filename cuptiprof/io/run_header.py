@@ -1,0 +1,50 @@
+"""``run.json`` of a saved run: its format, metadata, losses and row counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from cuptiprof.data.checked import checked
+from cuptiprof.errors import ResultError
+
+FORMAT = 2
+"""2: launch configurations and strings are tables of their own, columns are read when asked for. 1: kernels carry them."""
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+
+
+class RunHeader(msgspec.Struct):
+    """``run.json``; `rows` counts those of every table that has any, of ``launch_configs`` and of ``strings``."""
+
+    format: Annotated[int, msgspec.Meta(ge=1, le=FORMAT)]
+    metadata: dict[str, Any]
+    losses: dict[str, Count]
+    rows: dict[str, Count]
+
+
+def read_header(folder: Path) -> RunHeader:
+    """
+    Raises:
+        ResultError: there is none, it is damaged, or a newer cuptiprof made it.
+    """
+    file = folder / "run.json"
+    try:
+        run = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise ResultError(f"{folder} is not a saved run: run.json: {e.strerror}") from None
+    except (ValueError, RecursionError) as e:
+        raise ResultError(f"{file}: damaged ({e})") from None
+    if isinstance(run, dict) and isinstance(run.get("format"), int) and run["format"] > FORMAT:
+        raise ResultError(
+            f"{folder} has format {run['format']}; this cuptiprof reads up to {FORMAT}",
+            hint="pip install -U cuptiprof",
+        )
+    return checked(run, RunHeader, f"{file}: not written by cuptiprof")
+
+
+def write_header(folder: Path, header: RunHeader) -> None:
+    text = json.dumps(msgspec.structs.asdict(header), indent=1, default=str)
+    (folder / "run.json").write_text(text, encoding="utf-8")
