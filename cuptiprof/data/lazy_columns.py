@@ -15,11 +15,12 @@ Array = npt.NDArray[Any]
 class LazyColumns(Mapping[str, Array]):
     """A mapping of columns of `rows` values each; ``make(name)`` is called once a column, by one thread at a time.
 
-    A copy of it elsewhere (pickle) is a plain dict of all columns.
+    A copy of it elsewhere (pickle) is a plain dict of all columns. What `owner` is lives as long as the columns do.
     """
 
-    def __init__(self, names: Iterable[str], rows: int, make: Callable[[str], Array]) -> None:
+    def __init__(self, names: Iterable[str], rows: int, make: Callable[[str], Array], owner: object = None) -> None:
         self.rows = rows
+        self._owner = owner
         self._names = tuple(names)
         self._make = make
         self._made: dict[str, Array] = {}

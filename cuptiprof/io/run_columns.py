@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from cuptiprof.data.lazy_columns import Array, LazyColumns, joined
-from cuptiprof.data.tables import ColumnSchema, Strings, Table, need, schema
+from cuptiprof.data.tables import ColumnSchema, Strings, Table, schema
 from cuptiprof.errors import ResultError
+from cuptiprof.io.damaged import damaged
 from cuptiprof.io.reopened import ReopenedFile
 
 SMALL_ROWS = 1 << 16
@@ -31,7 +32,8 @@ class ParquetTable:
     """
 
     def __init__(self, folder: Path, name: str, rows: int) -> None:
-        pq = need("pyarrow.parquet", "arrow")
+        import pyarrow.parquet as pq
+
         self.where = folder / name
         self.rows = rows
         with damaged(self.where):
@@ -103,7 +105,8 @@ class ParquetTable:
                 yield from file.read_row_group(group, columns=[column], use_threads=False).column(0).chunks
 
     def _numbers(self, spec: ColumnSchema) -> Iterator[Array]:
-        pa = need("pyarrow", "arrow")
+        import pyarrow as pa
+
         wanted = pa.from_numpy_dtype(np.dtype(spec.dtype))
         for chunk in self._chunks(spec.name):
             if chunk.null_count:
@@ -111,7 +114,8 @@ class ParquetTable:
             yield (chunk if chunk.type == wanted else chunk.cast(wanted)).to_numpy(zero_copy_only=False)
 
     def _texts(self, spec: ColumnSchema, code: Code) -> Iterator[Array]:
-        pa = need("pyarrow", "arrow")
+        import pyarrow as pa
+
         for chunk in self._chunks(spec.name):
             array = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
             if array.null_count or array.dictionary.null_count:
@@ -177,20 +181,3 @@ def lazy_table(file: ParquetTable, name: str, strings: Strings, configs: Table |
     read = dict(lazy)
     file.close()
     return Table(name, read, strings, configs)
-
-
-class damaged:
-    """Whatever a library says of a file that is not what it should be, in the one error tree."""
-
-    def __init__(self, what: object) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None or isinstance(error, ResultError):
-            return
-        pa = need("pyarrow", "arrow")
-        if isinstance(error, (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, MemoryError)):
-            raise ResultError(f"{self._what}: damaged ({str(error) or type(error).__name__})") from None

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.data.lazy_columns import Array
-from cuptiprof.data.tables import Strings, Table, need, schema
+from cuptiprof.data.tables import Strings, Table, schema
 from cuptiprof.io.run_columns import ParquetTable
 
 
@@ -53,6 +53,7 @@ def _configs(file: ParquetTable, strings: Strings) -> tuple[Table, Array]:
 
 def _in_order_of_appearance(values: Array) -> npt.NDArray[np.int64]:
     """Each value's number, 0, 1, 2, ... as they first appear; by hashing, where sorting would take ten times as long."""
-    pa = need("pyarrow", "arrow")
+    import pyarrow as pa
+
     numbers: Array = pa.array(values).dictionary_encode().indices.to_numpy()
     return numbers.astype(np.int64)

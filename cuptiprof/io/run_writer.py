@@ -19,7 +19,7 @@ import numpy as np
 
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Progress, Result
-from cuptiprof.data.tables import ColumnSchema, Strings, Table, need, schema, texts_to_arrow
+from cuptiprof.data.tables import ColumnSchema, Strings, Table, schema, texts_to_arrow
 from cuptiprof.errors import ResultError
 from cuptiprof.io.files import replacing_folder
 from cuptiprof.io.run_columns import TEXTS
@@ -32,7 +32,8 @@ def save_run(
     result: Result, path: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
     """See :meth:`cuptiprof.Result.save`."""
-    pa = need("pyarrow", "arrow")
+    import pyarrow as pa
+
     rank = int(result.metadata.get("rank", 0))
     names = [n for n in schema() if len(result.tables[n])]
     strings = Strings(result.kernels.strings)
@@ -63,7 +64,9 @@ def save_run(
 
 
 def _write_table(file: Path, table: Table) -> None:
-    pa, pq = need("pyarrow", "arrow"), need("pyarrow.parquet", "arrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     texts = texts_to_arrow(table.strings)
     specs = dict(schema()[table.name])
     if table.name == "launch_configs":
@@ -102,6 +105,8 @@ def _write_table(file: Path, table: Table) -> None:
 
 
 def _write_strings(file: Path, texts: Any) -> None:
-    pa, pq = need("pyarrow", "arrow"), need("pyarrow.parquet", "arrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     with file.open("wb") as f:
         pq.write_table(pa.table({TEXTS.name: texts}), f, compression="zstd", use_dictionary=False)

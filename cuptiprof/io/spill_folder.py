@@ -16,14 +16,16 @@ import json
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cuptiprof.data.tables import Array, Strings, Table, schema
+from cuptiprof.data.lazy_columns import Array, LazyColumns, joined
+from cuptiprof.data.tables import Strings, Table, schema
 from cuptiprof.errors import ResultError
+from cuptiprof.io.damaged import damaged
 
 FORMAT = 1
 PREFIX = "cuptiprof-spill-"
@@ -102,21 +104,20 @@ def read_segment(folder: Path, owner: object) -> dict[str, Table]:
     Raises:
         ResultError: damaged.
     """
-    import pyarrow as pa
-
-    try:
+    with damaged(folder):
         rows = json.loads((folder / "rows.json").read_text())
-        with pa.memory_map(str(folder / "strings.arrow")) as f:
-            strings = Strings(pa.ipc.open_file(f).read_all().column("text").to_pylist())
-        out = {}
-        for name in schema():
-            count = int(rows.get(name, 0))
-            columns = _Mapped(folder / f"{name}.arrow", owner)
-            out[name] = Table(name, columns, strings) if name in rows else Table.empty(name, strings)
-            if name in rows and columns.shape() != (count, set(schema()[name])):
-                raise ResultError(f"{folder}: {name} is not what it was when it was written")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as e:
-        raise ResultError(f"{folder}: damaged ({e})") from None
+        texts = _read_arrow(folder / "strings.arrow").column("text")
+        texts.validate(full=True)
+        strings = Strings(texts.to_pylist())
+        if not all(isinstance(text, str) for text in strings):
+            raise ResultError(f"{folder / 'strings.arrow'}: it is not what it was when it was written")
+        counts = {name: int(rows.get(name, 0)) for name in schema()}
+        out = {
+            name: _mapped(folder / f"{name}.arrow", name, counts, strings, owner)
+            if name in rows
+            else Table.empty(name, strings)
+            for name in schema()
+        }
     out["kernels"].configs = out["launch_configs"]
     return out
 
@@ -153,38 +154,33 @@ def _remove_folder(path: Path) -> None:
             os.rmdir(folder)
 
 
-class _Mapped(Mapping[str, Array]):
-    """Columns of one Arrow IPC file, mapped and not read until they are used. Keeps the spill folder alive."""
+def _read_arrow(file: Path) -> Any:
+    """The file as an Arrow table whose buffers are as long as they must be; mapped, so that nothing is read yet."""
+    import pyarrow as pa
 
-    def __init__(self, file: Path, owner: object) -> None:
-        self._file = file
-        self._owner = owner
-        self._table: Any = None
+    table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    table.validate()
+    return table
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, ({name: self[name] for name in self},)  # a copy elsewhere has no part in the folder
 
-    def _arrow(self) -> Any:
-        if self._table is None:
-            import pyarrow as pa
+def _mapped(file: Path, name: str, counts: Mapping[str, int], strings: Strings, owner: object) -> Table:
+    """A table over its file, whose rows, columns, types and codes are checked: a store that is damaged is left out as a whole."""
+    import pyarrow as pa
 
-            try:
-                self._table = pa.ipc.open_file(pa.memory_map(str(self._file))).read_all()
-            except (OSError, pa.ArrowException) as e:
-                raise ResultError(f"{self._file}: cannot be read any more ({e})") from None
-        return self._table
+    columns = schema()[name]
+    arrow = _read_arrow(file)
+    types = {column: pa.from_numpy_dtype(np.dtype(spec.dtype)) for column, spec in columns.items()}
+    found = {field.name: field.type for field in arrow.schema}
+    if arrow.num_rows != counts[name] or found != types or any(column.null_count for column in arrow.columns):
+        raise ResultError(f"{file}: it is not what it was when it was written")
 
-    def shape(self) -> tuple[int, set[str]]:
-        """Rows and column names."""
-        return self._arrow().num_rows, set(self._arrow().column_names)
+    def make(column: str) -> Array:
+        parts = [chunk.to_numpy() for chunk in arrow.column(column).chunks]
+        return parts[0] if len(parts) == 1 else joined(parts, arrow.num_rows, columns[column].dtype)
 
-    def __getitem__(self, column: str) -> Array:
-        chunks = self._arrow().column(column).chunks
-        arrays = [c.to_numpy(zero_copy_only=False) for c in chunks]
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrow().column_names)
-
-    def __len__(self) -> int:
-        return len(self._arrow().column_names)
+    mapped = LazyColumns(columns, arrow.num_rows, make, owner)
+    for column, spec in columns.items():
+        size = len(strings) if spec.is_text else counts["launch_configs"] if column == "config" else None
+        if size is not None and arrow.num_rows and int(mapped[column].max()) >= size:
+            raise ResultError(f"{file}: column {column}: {int(mapped[column].max())} of {size}")
+    return Table(name, mapped, strings)

@@ -79,7 +79,11 @@ def test_only_the_columns_that_are_asked_for_are_read(run: Path, monkeypatch: py
     monkeypatch.setattr(run_columns.ParquetTable, "_chunks", lambda self, column: read.append(column) or chunks(self, column))  # fmt: skip
     opened = cuptiprof.open(run)
     of_small_tables, read[:] = set(read), []
-    assert {"text", "grid_x", "bytes"} <= of_small_tables and "name" not in of_small_tables  # of strings, configurations, sets
+    assert {
+        "text",
+        "grid_x",
+        "bytes",
+    } <= of_small_tables and "name" not in of_small_tables  # of strings, configurations, sets
     assert len(opened.kernels) == ROWS and read == []
     assert opened.kernels["grid_x"].tolist()[:3] == [8, 9, 8] and read == ["config"]
     opened.summary(), opened.summary()
