@@ -10,6 +10,7 @@ import numpy as np
 
 from cuptiprof import _core
 from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.data.codes import distinct
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 
@@ -76,9 +77,8 @@ class RegionTree:
 
 def region_tree(result: Result) -> RegionTree:
     strings = result.regions.strings
-    used = np.unique(
-        np.concatenate([result.regions.codes("path"), *(result.tables[name].codes("region") for name in WORK_TABLES)])
-    )
+    columns = [result.regions.codes("path"), *(result.tables[name].codes("region") for name in WORK_TABLES)]
+    used = np.unique(np.concatenate([distinct(codes) for codes in columns]))
     names: list[str] = []
     paths: list[tuple[str, ...]] = []
     parents: list[int] = []

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64, covered_before, sum_by_group, union
+from cuptiprof.analysis.aggregate import Int64, covered_before, covered_by_group, sum_by_group, union
 from cuptiprof.analysis.gpu_work import traced_graphs
 from cuptiprof.analysis.region_tree import NO_REGION, WORK_TABLES, RegionTree, region_tree
+from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out
 
@@ -65,8 +66,8 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     total = tree.subtree_sum(own)
     whole = int(own.sum())
     busy = _busy(work, tree)
-    kernels = np.bincount(_work(result, tree, "kernels").node, minlength=len(tree))
-    copies = _work(result, tree, "memcpys", "memsets")
+    kernels = np.bincount(tree.nodes(result.kernels.codes("region")), minlength=len(tree))
+    copies = np.concatenate([tree.nodes(result.tables[name].codes("region")) for name in ("memcpys", "memsets")])
     moved = np.concatenate([result.memcpys["bytes"], result.memsets["bytes"]]).astype(np.int64)
     columns: dict[str, list[Any]] = {
         "percent": [100.0 * value / whole if whole else 0.0 for value in total.tolist()],
@@ -75,8 +76,8 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         "gpu_busy_ns": busy.tolist(),
         "kernels": tree.subtree_sum(kernels).tolist(),
         "kernels_self": kernels.tolist(),
-        "copies": tree.subtree_sum(np.bincount(copies.node, minlength=len(tree))).tolist(),
-        "copy_bytes": tree.subtree_sum(sum_by_group(copies.node, moved, len(tree))).tolist(),
+        "copies": tree.subtree_sum(np.bincount(copies, minlength=len(tree))).tolist(),
+        "copy_bytes": tree.subtree_sum(sum_by_group(copies, moved, len(tree))).tolist(),
         "depth": tree.depth.tolist(),
         "path": ["/".join(path) if path != (NO_REGION,) else "" for path in tree.paths],
         "region": tree.names,
@@ -103,29 +104,32 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
 
 
 def _work(result: Result, tree: RegionTree, *names: str) -> _Work:
-    tables = [result.tables[name] for name in names]
+    """By start, so that nothing below sorts again."""
+    tables = [result.tables[name] for name in names if len(result.tables[name])] or [result.kernels]
     tables = [t.where(traced_graphs(result)) if t.name == "graph_launches" else t for t in tables]
-    return _Work(
-        np.concatenate([tree.nodes(table.codes("region")) for table in tables]),
-        *(
-            np.concatenate([table[column] for table in tables]).astype(np.int64)
-            for column in ("start", "end", "device")
-        ),
+    start, end, device = (
+        np.concatenate([table[column] for table in tables]).astype(np.int64, copy=False)
+        for column in ("start", "end", "device")
     )
+    node = np.concatenate([tree.nodes(table.codes("region")) for table in tables])
+    if (start[1:] >= start[:-1]).all():
+        return _Work(node, start, end, device)
+    order = np.argsort(start, kind="stable")
+    return _Work(node[order], start[order], end[order], device[order])
 
 
 def _busy(work: _Work, tree: RegionTree) -> Int64:
     """Union of the work of each node and all below it, GPU by GPU."""
     n = len(tree)
     busy = np.zeros(n, np.int64)
-    devices, device = np.unique(work.device, return_inverse=True)
+    devices, device = renumbered(work.device)
     count = max(len(devices), 1)
-    device = device.reshape(-1)
     for ancestor in tree.ancestors():
         owner = ancestor[work.node]
-        deep = np.flatnonzero(owner >= 0)
-        covered = union(owner[deep] * count + device[deep], work.start[deep], work.end[deep])
-        busy += covered.total_by_group(n * count).reshape(n, count).sum(axis=1)
+        rows = slice(None) if (owner >= 0).all() else np.flatnonzero(owner >= 0)
+        group = owner[rows] if count == 1 else owner[rows] * count + device[rows]
+        covered = covered_by_group(group, work.start[rows], work.end[rows], n * count)
+        busy += covered.reshape(n, count).sum(axis=1)
     return busy
 
 
