@@ -68,6 +68,17 @@ def _reduced(key: Array, count: Int64, total: Int64, minimum: Int64, maximum: In
     )
 
 
+class Parts:
+    """The rows of each of the groups 0..groups-1: ``parts[group]`` are row numbers, ascending."""
+
+    def __init__(self, group: Array, groups: int) -> None:
+        self._order = stable_order(group)
+        self._edges = np.searchsorted(group[self._order], np.arange(groups + 1))
+
+    def __getitem__(self, group: int) -> Int64:
+        return self._order[self._edges[group] : self._edges[group + 1]]
+
+
 @dataclass(frozen=True)
 class Intervals:
     """Disjoint intervals of each group, sorted by group and start."""

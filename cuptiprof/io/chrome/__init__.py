@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.analysis.aggregate import Int64, group_stats
 from cuptiprof.analysis.gpu_work import traced_graphs
+from cuptiprof.analysis.kernel_counters import match
+from cuptiprof.data.codes import distinct_rows
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Array
 from cuptiprof.io.chrome import counter_tracks, gpu_slices, host_slices
@@ -106,13 +108,12 @@ class _Layout:
 
         # Regions are drawn around their work on the stream's own row. Where work overlaps, it is spread over several
         # rows and the regions get rows of their own.
-        crowded = np.unique(group[row > 0])
+        crowded = group_stats(group[row > 0], row[row > 0])
         spans = self.spans
         span_group = spans["device"] * (1 << 32) + spans["stream"]
         span_row = nested_rows(span_group, spans["start"], spans["end"])
-        depth = np.zeros(len(span_row), np.int64)
-        for key in crowded.tolist():
-            depth[span_group == key] = int(row[group == key].max()) + 1
+        at = match(span_group, crowded.key)
+        depth = np.where(at >= 0, crowded.maximum[at] + 1, 0) if len(crowded.key) else np.zeros(len(at), np.int64)
         self.span_tid = self._tid(spans["device"], spans["stream"], span_row + depth, " regions", depth + span_row)
 
         # A wait on a stream lasts while the stream works: it never fits into the stream's own row.
@@ -131,9 +132,7 @@ class _Layout:
         """tid of each slice; rows are named on the way."""
         tid = np.asarray(stream + row * ROW_STEP, np.int64)
         further = row if further is None else further
-        for pid, number, on, k in np.unique(
-            np.stack([device, tid, stream, further], axis=1).astype(np.int64), axis=0
-        ).tolist():
+        for pid, number, on, k in distinct_rows(device, tid, stream, further)[0].tolist():
             name = f"stream {on} " if on >= 0 else f"Device {pid} "
             if number != on:
                 name += f"({what.strip() or 'overlapping'} {k})"
@@ -151,11 +150,11 @@ class _Layout:
         )
         tid = thread + row * HOST_ROW_STEP
         self.region_tid, self.marker_tid = tid[: len(regions)], tid[len(regions) :]
-        for number, on, k in np.unique(np.stack([tid, thread, row], axis=1), axis=0).tolist():
+        for number, on, k in distinct_rows(tid, thread, row)[0].tolist():
             name = f"thread {on}" if k == 0 else f"thread {on} (overlapping {k})"
             self.rows.setdefault((pid, number), TrackRow(pid, number, name, on))
         api = tables["api_calls"]
-        for owner, number in np.unique(np.stack([api["process"], api["thread"]], axis=1), axis=0).tolist():
+        for owner, number in distinct_rows(api["process"], api["thread"])[0].tolist():
             key = (owner or pid, number)
             self.rows.setdefault(key, TrackRow(*key, f"thread {number}", number))
 
@@ -177,7 +176,7 @@ class _Layout:
         yield from gpu_slices.sync_events(result, who, self.sync_tid)
         yield from gpu_slices.overhead_events(result, who, self.overhead_row)
         yield from counter_tracks.sample_events(result, who.clock)
-        started: set[int] = set()
+        started = np.zeros(len(result.tables["api_calls"]), bool)
         for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
             yield from host_slices.flow_events(result, who, name, tid, started)
         yield [self._end()]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from cuptiprof.analysis.aggregate import Int64
 from cuptiprof.data.result import Result
@@ -136,8 +137,10 @@ def marker_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
         yield texts
 
 
-def flow_events(result: Result, who: Identity, name: str, tid: Int64, started: set[int]) -> Iterator[list[str]]:
-    """Arrows from the calls to the rows of a GPU table; ``started`` holds the calls that have their beginning."""
+def flow_events(
+    result: Result, who: Identity, name: str, tid: Int64, started: npt.NDArray[np.bool_]
+) -> Iterator[list[str]]:
+    """Arrows from the calls to the rows of a GPU table; ``started`` marks the calls that have their beginning."""
     api, table = result.tables["api_calls"], result.tables[name]
     for rows in chunks(len(table)):
         correlation = table["correlation_id"][rows]
@@ -155,8 +158,8 @@ def flow_events(result: Result, who: Identity, name: str, tid: Int64, started: s
             tid[rows][joined].tolist(),
             strict=True,
         ):
-            if row not in started:
-                started.add(row)
+            if not started[row]:
+                started[row] = True
                 texts.append(
                     f'{{"ph":"s","id":{key},"pid":{pid or who.pid},"tid":{thread},"ts":{begin},"cat":"ac2g","name":"ac2g"}}'
                 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.analysis.aggregate import Int64, Parts
+from cuptiprof.data.codes import distinct_rows, renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 from cuptiprof.io.chrome.clock import Clock
@@ -71,9 +72,10 @@ class Identity:
         if not len(has_id) or not len(api):
             return own
         operators = markers.where(markers["id"] > 0)
-        for thread in np.intersect1d(operators["thread"], api["thread"]).tolist():
-            mine = np.flatnonzero(operators["thread"] == thread)
-            rows = np.flatnonzero(api["thread"] == thread)
+        threads, which = renumbered(np.concatenate([operators["thread"], api["thread"]]))
+        operators_of, calls_of = (Parts(part, len(threads)) for part in np.split(which, [len(operators)]))
+        for thread in range(len(threads)):
+            mine, rows = operators_of[thread], calls_of[thread]
             found = _innermost(
                 operators["start"][mine], operators["end"][mine], operators["id"][mine], api["start"][rows]
             )
@@ -85,7 +87,7 @@ class Identity:
         devices: dict[int, int] = {}
         for name in ("kernels", "memcpys", "memsets", "contexts"):
             table = result.tables[name]
-            pairs = np.unique(np.stack([table["context"], table["device"]], axis=1).astype(np.int64), axis=0)
+            pairs, _ = distinct_rows(table["context"], table["device"])
             devices.update(dict(pairs.tolist()))
         return devices
 

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from cuptiprof.data.codes import renumbered
 from cuptiprof.data.tables import Array
 
 # Readers multiply what they parsed by 1,000 and cut: Perfetto the whole number, or its decimals alone. Which decimals that costs
 # a nanosecond is fixed for the second kind.
 _CUT_DECIMALS = np.array([int(r / 1_000 * 1_000) != r for r in range(1_000)])
+_DECIMALS = [f".{r:03d}" for r in range(1_000)]
 _EXACT_BELOW = 7 * 10**14  # ns; a fourth decimal changes the float64 of such a number of microseconds
 
 
@@ -26,7 +28,7 @@ def microseconds(ns: Array) -> list[str]:
     whole, rest = np.divmod(size, 1_000)
     is_cut = _CUT_DECIMALS[rest] | ((size / 1_000.0 * 1_000.0).astype(np.int64) != size)
     is_cut &= (rest != 0) & (size < _EXACT_BELOW)
-    out = [f"{q}.{r:03d}" for q, r in zip(whole.tolist(), rest.tolist(), strict=True)]
+    out = [f"{q}{_DECIMALS[r]}" for q, r in zip(whole.tolist(), rest.tolist(), strict=True)]
     for i in np.flatnonzero(is_cut).tolist():
         out[i] += "1"
     for i in np.flatnonzero(ns < 0).tolist():
@@ -41,6 +43,6 @@ def quoted(texts: Iterable[str]) -> list[str]:
 
 def quoted_codes(codes: Array, strings: Sequence[str]) -> list[str]:
     """JSON strings of a column of string indices; each distinct string is escaped once."""
-    used, inverse = np.unique(codes, return_inverse=True)
-    texts = quoted(strings[int(code)] for code in used)
-    return [texts[i] for i in inverse.reshape(-1).tolist()]
+    used, which = renumbered(codes)
+    texts = quoted(strings[code] for code in used.tolist())
+    return [texts[i] for i in which.tolist()]

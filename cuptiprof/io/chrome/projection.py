@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import group_stats
+from cuptiprof.analysis.aggregate import Parts, group_stats
 from cuptiprof.analysis.region_tree import WORK_TABLES
+from cuptiprof.data.codes import distinct, distinct_rows
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 
@@ -34,15 +35,12 @@ def project(result: Result) -> dict[str, Array]:
     columns["region_row"] = np.where(
         columns["instance"] < len(row_of), row_of[np.minimum(columns["instance"], len(row_of) - 1)], -1
     )
-    stream_key, stream_id = np.unique(
-        np.stack([columns["device"], columns["stream"]], axis=1), axis=0, return_inverse=True
-    )
-    stream_id = stream_id.reshape(-1)
+    stream_key, stream_id = distinct_rows(columns["device"], columns["stream"])
 
     # First spans of the innermost regions, then level by level outwards: few rows are left after the first step.
     stats = max(len(regions), 1)
     keep = columns["region_row"] >= 0
-    row, stream = columns["region_row"][keep], stream_id[keep]
+    row, stream = columns["region_row"][keep], stream_id[keep].astype(np.int64)
     start, end = columns["start"][keep], columns["end"][keep]
     pieces: list[tuple[Array, Array, Array, Array]] = []
     while len(row):
@@ -77,8 +75,7 @@ def _steps(result: Result) -> Array:
     """Mask of the regions that are steps of a profiler."""
     regions = result.regions
     codes = regions.codes("name")
-    used = np.unique(codes)
-    steps = [code for code in used.tolist() if regions.strings[code].startswith("ProfilerStep#")]
+    steps = [code for code in distinct(codes).tolist() if regions.strings[code].startswith("ProfilerStep#")]
     mask: Array = np.isin(codes, steps)
     return mask
 
@@ -109,9 +106,11 @@ def _widened(
     stream: Array, start: Array, end: Array, work_stream: Array, work_start: Array, work_end: Array
 ) -> tuple[Array, Array]:
     out_start, out_end = start.copy(), end.copy()
-    for key in np.unique(stream).tolist():
-        mine, work = np.flatnonzero(stream == key), work_stream == key
-        starts, ends = np.sort(work_start[work]), np.sort(work_end[work])
+    streams = int(work_stream.max()) + 1 if len(work_stream) else 0
+    spans, work = (Parts(column, streams) for column in (stream, work_stream))
+    for key in range(streams):
+        mine, rows = spans[key], work[key]
+        starts, ends = np.sort(work_start[rows]), np.sort(work_end[rows])
         before = np.searchsorted(ends, start[mine], side="right") - 1
         touches = (before >= 0) & (ends[np.maximum(before, 0)] == start[mine])
         out_start[mine] -= ~touches
