@@ -43,7 +43,9 @@ def build(kernels: int, shapes: int) -> Any:
     row = np.arange(kernels)
     gap = random.integers(1, 3000, kernels)
     length = random.integers(1000, 60_000, kernels)
-    start = 10**15 + np.cumsum(np.maximum(length + gap, 1) // 2)  # two streams: the next begins before the last ends
+    pair = row // 2  # one on each of two streams, side by side
+    taken = np.maximum.reduceat(length + gap, np.arange(0, kernels, 2)) + 300
+    start = 10**15 + (np.cumsum(taken) - taken)[pair] + row % 2 * 300
     place = row % KERNELS_PER_STEP * len(paths) // KERNELS_PER_STEP
     step = row // KERNELS_PER_STEP
     instance = (step * len(paths) + place + 1).astype(np.uint32)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cuptiprof
-from cuptiprof.analysis.aggregate import covered_before, group_stats, union
+from cuptiprof.analysis import aggregate
+from cuptiprof.analysis.aggregate import Parts, covered_before, covered_by_group, group_stats, union
 from cuptiprof.errors import ResultError
 from cuptiprof.session.schedule import Action, schedule
 from cuptiprof.text.sizes import parse_bytes
@@ -105,10 +106,38 @@ def test_union_covers_the_same_points(rows: list[tuple[int, int, int]], shift: i
         assert before.tolist() == [sum(c < t for c in covered) for t in times.tolist()]
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**61), 2**61)), max_size=20))
-def test_group_stats_against_a_loop(rows: list[tuple[int, int]]) -> None:
+@given(intervals, st.sampled_from([0, 2**60]), st.sampled_from([1, 3, 10**6]))
+def test_covered_time_is_that_of_the_union(rows: list[tuple[int, int, int]], shift: int, at_once: int) -> None:
+    """Whatever part of the rows is looked at at a time."""
+    group, start, length = np.array(sorted(rows, key=lambda row: row[1]), np.int64).reshape(-1, 3).T
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregate, "_AT_ONCE", at_once)
+        covered = covered_by_group(group, start + shift, start + shift + length, 5)
+    assert covered.tolist() == union(group, start, start + length).total_by_group(5).tolist()
+
+
+def test_times_too_far_apart_to_be_lifted() -> None:
+    group, start = np.array([0, 0, 1, 1, 1]), np.array([0, 2**61, 0, 2**60, 2**62])
+    end = np.array([2**62, 2**61 + 1, 5, 2**61, 2**62 + 1])
+    want = [2**62, 5 + 2**61 - 2**60 + 1]
+    assert union(group, start, end).total_by_group(2).tolist() == want
+    order = np.argsort(start, kind="stable")
+    assert covered_by_group(group[order], start[order], end[order], 2).tolist() == want
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40))
+def test_parts_are_the_rows_of_each_group(rows: list[tuple[int, int]]) -> None:
+    group = np.array([g for g, _ in rows], np.int64)
+    parts = Parts(group, 6)
+    assert [parts[g].tolist() for g in range(6)] == [np.flatnonzero(group == g).tolist() for g in range(6)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**61), 2**61)), max_size=20), st.sampled_from([3, 10**6]))
+def test_group_stats_against_a_loop(rows: list[tuple[int, int]], at_once: int) -> None:
     rows = [(k, v // max(len(rows), 1)) for k, v in rows]
-    stats = group_stats(*np.array(rows, np.int64).reshape(-1, 2).T)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregate, "_AT_ONCE", at_once)
+        stats = group_stats(*np.array(rows, np.int64).reshape(-1, 2).T)
     want = {k: [v for key, v in rows if key == k] for k in sorted({k for k, _ in rows})}
     assert stats.key.tolist() == list(want)
     for i, values in enumerate(want.values()):
