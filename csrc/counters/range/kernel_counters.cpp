@@ -1,7 +1,6 @@
 #include "counters/range/kernel_counters.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/clock.h"
@@ -19,13 +18,12 @@ constexpr size_t kReplayedRanges = 8;  // one launch makes one; more show that i
 
 KernelCounters::KernelCounters(std::shared_ptr<const Api> api, CounterOptions options)
     : CounterStrategy(std::move(api), std::move(options)),
-      x_host(x_api, x_options.chip, ProfilerType::kRange),
       x_planned(*x_api, x_options.chip),
       x_direct(x_options.strategy == Strategy::kIterate || x_options.groups.front().passes == 1),
-      x_selective(x_options.selector.filter && !x_options.selector.filter->selects_all()) {
+      x_selective(x_options.selector.filter && !x_options.selector.filter->selects_all()),
+      x_evaluator(x_api, x_options.chip, x_rows, x_events) {
   for (const PassGroup& g : x_options.groups) x_configs.emplace_back(g);
   x_contexts.reserve(kMaxContexts);  // entries stay where they are
-  x_values.reserve(1024);
 }
 
 KernelCounters::~KernelCounters() = default;
@@ -74,7 +72,13 @@ KernelCounters::PerContext* KernelCounters::context_of(CUcontext context, uint32
       c.refused = CUPTI_ERROR_OUT_OF_MEMORY;
     }
   } else {
-    c.replay = std::move(profiler);
+    try {
+      c.replayed = std::make_shared<DecodedRanges>();
+      for (auto& copy : c.copies) copy = std::make_shared<DecodedRanges>();
+      c.replay = std::move(profiler);
+    } catch (...) {
+      c.refused = CUPTI_ERROR_OUT_OF_MEMORY;
+    }
   }
   return c.refused ? nullptr : &c;
 }
@@ -115,7 +119,7 @@ bool KernelCounters::begin_replay(PerContext& c) noexcept {
   CUptiResult rc = CUPTI_SUCCESS;
   const char* call = "cuptiRangeProfilerSetConfig";
   if (!c.replay->config())
-    rc = c.replay->configure(x_configs.front(), RangeMode::kKernelReplay, kReplayedRanges);
+    rc = c.replay->configure(x_configs.front(), RangeMode::kKernelReplay, kReplayedRanges, c.replayed);
   if (rc == CUPTI_SUCCESS) {
     call = "cuptiRangeProfilerStart";
     rc = c.replay->start();
@@ -129,7 +133,7 @@ bool KernelCounters::begin_replay(PerContext& c) noexcept {
 // Decoded launch by launch, into an image that is cleared each time, as NVIDIA's callback_profiling sample
 // does: an image of automatic ranges holds no kernel names, so a range is this launch's only when it is the
 // only one and nothing was dropped.
-void KernelCounters::end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept try {
+void KernelCounters::end_replay(PerContext& c, Outcome outcome, CUptiResult stopped) noexcept {
   if (stopped != CUPTI_SUCCESS) {
     x_events.fail(stopped, "cuptiRangeProfilerStop");
     return break_down(c);
@@ -150,16 +154,19 @@ void KernelCounters::end_replay(PerContext& c, Outcome outcome, CUptiResult stop
   else if (is_valid(outcome))
     add_replayed(c);
   if (c.replay->clear() != CUPTI_SUCCESS) c.replay->forget();
-} catch (...) {
-  x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
 }
 
+// The image is small and used again by the next launch: a copy is evaluated. Copies keep their memory.
 void KernelCounters::add_replayed(PerContext& c) noexcept try {
-  x_values.assign(x_configs.front().names.size(), std::nan(""));
-  x_host.evaluate(c.replay->image(), 0, x_configs.front().names, x_values);
-  x_events.no_room.fetch_add(x_rows.add(c.row, x_values));
+  const auto copy = x_evaluator.wait_for_free(c.copies, std::chrono::milliseconds(x_options.turn_timeout_ms));
+  if (!copy) return count(x_events.behind);
+  copy->image = c.replayed->image;
+  copy->pending.assign(1, {c.row, 1});
+  copy->config = &x_configs.front();
+  copy->ranges = 1;
+  x_evaluator.hand_over(copy);
 } catch (...) {
-  x_events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
+  x_events.fail(CUPTI_ERROR_OUT_OF_MEMORY, "cuptiProfilerHostEvaluateToGpuValues");
 }
 
 // False: the launch has no values, and that is counted.
@@ -237,9 +244,9 @@ bool KernelCounters::entered(const LaunchEvent& launch) noexcept {
   bool ok = false;
   if (x_direct) {
     // A capture was open when it had become full.
-    if (c->batch->full()) c->batch->finish(x_host, x_rows, x_events);
+    if (c->batch->full()) c->batch->finish(x_evaluator, x_events);
     const uint16_t group = group_for(*selected);
-    ok = c->batch->prepare(x_configs[group], group, 1, x_host, x_rows, x_events) &&
+    ok = c->batch->prepare(x_configs[group], group, 1, x_evaluator, x_events, patience) &&
          c->batch->open(row, x_events);
   } else {
     ok = begin_replay(*c);
@@ -284,7 +291,7 @@ void KernelCounters::finish_batch(PerContext& c) noexcept {
   if (g_captures.any())
     c.batch->give_up(x_events.capturing, x_events);
   else
-    c.batch->finish(x_host, x_rows, x_events);
+    c.batch->finish(x_evaluator, x_events);
 }
 
 void KernelCounters::finish_batches(Deadline captures) noexcept {
@@ -337,9 +344,9 @@ void KernelCounters::step() noexcept {
 
 void KernelCounters::complete(Deadline captures) noexcept {
   // While a capture is open they stay as they are, and come with the next result.
-  const NoCapture none(captures);
-  if (!none) return;
-  if (const HeldTurn turn(x_turn, kControlPatience); turn) finish_batches(captures);
+  if (const NoCapture none(captures); none)
+    if (const HeldTurn turn(x_turn, kControlPatience); turn) finish_batches(captures);
+  x_evaluator.drain(kControlPatience);
 }
 
 void KernelCounters::kept() noexcept {
@@ -365,6 +372,8 @@ bool KernelCounters::finish(Deadline captures) noexcept {
   }
   finish_batches(captures);
   x_contexts.clear();
+  if (!x_evaluator.drain(kControlPatience)) return false;
+  x_evaluator.stop();
   return true;
 }
 

@@ -5,12 +5,14 @@
 // replay, nothing is saved; where every launch is selected the profiler stays started from one to the next.
 // Launches that are not selected see neither.
 #pragma once
+#include <array>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "counters/range/context_idle.h"
 #include "counters/range/range_batch.h"
+#include "counters/range/range_evaluator.h"
 #include "counters/range/range_profiler.h"
 #include "counters/range/retry.h"
 #include "counters/range/turn.h"
@@ -24,6 +26,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   KernelCounters(std::shared_ptr<const Api> api, CounterOptions options);
   ~KernelCounters() override;
 
+  void begin() override { x_evaluator.start(); }
   void pause(Deadline captures) noexcept override;
   void resume() noexcept override { x_on.store(true); }
   void step() noexcept override;
@@ -51,11 +54,14 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
                 std::chrono::milliseconds patience) noexcept override;
 
  private:
+  static constexpr size_t kReplayCopies = 4;
   struct PerContext {
     CUcontext context = nullptr;
     uint32_t uid = 0;
-    std::unique_ptr<RangeProfiler> replay;  // of replay with several passes
-    std::unique_ptr<RangeBatch> batch;      // of everything else
+    std::unique_ptr<RangeProfiler> replay;                             // of replay with several passes
+    std::shared_ptr<DecodedRanges> replayed;                           // what it decodes into
+    std::array<std::shared_ptr<DecodedRanges>, kReplayCopies> copies;  // of that, to be evaluated
+    std::unique_ptr<RangeBatch> batch;                                 // of everything else
     std::unique_ptr<ContextIdle> idle;
     uint32_t breakdowns = 0;
     CounterRow row;   // of the running launch
@@ -83,7 +89,6 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   void say_whether_resident() noexcept;
   bool is_capturing(CUstream stream) const noexcept;
 
-  const MetricHost x_host;
   const PlannedChip x_planned;
   std::vector<RangeConfig> x_configs;
   const bool x_direct;     // no replay
@@ -98,7 +103,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   bool x_hangs = false;
   bool x_by_step = false;                                                // step() was called
   std::unordered_map<KernelKey, std::vector<uint32_t>, KeyHash> x_seen;  // occurrences measured, by group
-  std::vector<double> x_values;
+  RangeEvaluator x_evaluator;                                            // the last: it ends first
 };
 
 }  // namespace cuptiprof

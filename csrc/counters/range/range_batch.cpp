@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstring>
-#include <numeric>
 #include <utility>
 
 namespace cuptiprof {
@@ -16,16 +13,27 @@ RangeBatch::RangeBatch(std::unique_ptr<RangeProfiler> profiler, RangeMode mode, 
       x_capacity(capacity),
       x_strangers(strangers),
       x_strangers_before(this->strangers()) {
-  x_pending.reserve(capacity + 1);
+  for (auto& image : x_images) {
+    image = std::make_shared<DecodedRanges>();
+    image->pending.reserve(capacity + 1);
+  }
+  x_now = x_images[0];
   x_open.reserve(64);
 }
 
-bool RangeBatch::prepare(const RangeConfig& config, uint16_t group, uint16_t levels, const MetricHost& host,
-                         CounterRows& rows, CounterEvents& events) noexcept {
-  if (group != x_group && !x_pending.empty()) finish(host, rows, events);
+bool RangeBatch::prepare(const RangeConfig& config, uint16_t group, uint16_t levels,
+                         RangeEvaluator& evaluator, CounterEvents& events,
+                         std::chrono::milliseconds patience) noexcept {
+  if (group != x_group && !is_empty()) finish(evaluator, events);
   if (x_profiler->config() != &config) {
+    auto free = evaluator.wait_for_free(x_images, patience);
+    if (!free) {
+      events.behind.fetch_add(1);
+      return false;
+    }
+    x_now = std::move(free);
     if (const CUptiResult rc = x_profiler->configure(
-            config, x_automatic ? RangeMode::kAutoRange : RangeMode::kUserRange, x_capacity, levels);
+            config, x_automatic ? RangeMode::kAutoRange : RangeMode::kUserRange, x_capacity, x_now, levels);
         rc != CUPTI_SUCCESS) {
       events.fail(rc, "cuptiRangeProfilerSetConfig");
       x_broken = true;
@@ -49,7 +57,7 @@ bool RangeBatch::prepare(const RangeConfig& config, uint16_t group, uint16_t lev
 bool RangeBatch::open(const CounterRow& row, CounterEvents& events) noexcept {
   if (x_pass > 1) {
     // Later passes must bring the same ranges in the same order: names tie them together.
-    if (x_index >= x_pending.size() || x_pending[x_index].row.name != row.name) {
+    if (x_index >= pending().size() || pending()[x_index].row.name != row.name) {
       events.differing.fetch_add(1);
       return false;
     }
@@ -67,9 +75,9 @@ bool RangeBatch::open(const CounterRow& row, CounterEvents& events) noexcept {
     }
   }
   if (x_pass == 1) {
-    x_pending.push_back({row});
-    x_pending.back().row.group = x_group;
-    x_pending.back().row.sequence += x_index;
+    pending().push_back({row});
+    pending().back().row.group = x_group;
+    pending().back().row.sequence += x_index;
   }
   x_open.push_back(x_index++);
   return true;
@@ -77,7 +85,7 @@ bool RangeBatch::open(const CounterRow& row, CounterEvents& events) noexcept {
 
 void RangeBatch::close(int64_t end, bool keep, CounterEvents& events) noexcept {
   if (x_open.empty()) return;
-  Pending& p = x_pending[x_open.back()];
+  PendingRange& p = pending()[x_open.back()];
   x_open.pop_back();
   if (x_pass == 1) p.row.end = end;
   p.keep = p.keep && keep;
@@ -113,8 +121,8 @@ bool RangeBatch::stop(CounterEvents& events, uint64_t lost) noexcept {
 
 bool RangeBatch::next_pass(CounterEvents& events) noexcept {
   if (!x_profiler->started()) return false;
-  if (x_pass > 1 && x_index != x_pending.size()) events.differing.fetch_add(1);
-  if (!stop(events) || x_all_passes || x_pending.empty()) return false;
+  if (x_pass > 1 && x_index != pending().size()) events.differing.fetch_add(1);
+  if (!stop(events) || x_all_passes || is_empty()) return false;
   ++x_pass;
   x_index = 0;
   const CUptiResult rc = x_profiler->start();
@@ -131,12 +139,12 @@ void RangeBatch::hold(CounterEvents& events) noexcept {
 void RangeBatch::abandon(CounterEvents& events) noexcept {
   while (!x_open.empty()) close(0, false, events);
   stop(events);
-  events.unfinished.fetch_add(x_pending.size());
+  events.unfinished.fetch_add(pending_count());
   start_anew();
 }
 
 void RangeBatch::start_anew() noexcept {
-  x_pending.clear();
+  if (!is_handed_over()) pending().clear();
   x_index = 0;
   x_pass = 1;
   x_starts = 0;
@@ -146,15 +154,14 @@ void RangeBatch::start_anew() noexcept {
   x_profiler->forget();
 }
 
-// How a pending range ended: every one becomes a row or is counted.
-void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents& events) noexcept try {
+void RangeBatch::finish(RangeEvaluator& evaluator, CounterEvents& events) noexcept {
   while (!x_open.empty()) {
     events.unfinished.fetch_add(1);
     close(0, false, events);
   }
   const bool stopped = stop(events);
   const RangeConfig* config = x_profiler->config();
-  if (!config || x_pending.empty()) return start_anew();
+  if (!config || is_empty()) return start_anew();
   size_t lost = 0;
   const CUptiResult decoded = stopped ? x_profiler->decode(&lost) : CUPTI_ERROR_INVALID_OPERATION;
   if (decoded != CUPTI_SUCCESS) {
@@ -167,32 +174,17 @@ void RangeBatch::finish(const MetricHost& host, CounterRows& rows, CounterEvents
   // many as expected.
   const bool countable = !x_automatic || (lost == 0 && strangers() == x_strangers_before);
   if (!countable) x_trusted = kFirstTrusted;
-  if (!countable || !match(ranges)) {
+  const Match how = countable ? match(ranges) : Match::kNone;
+  if (how == Match::kNone) {
     events.dropped.fetch_add(count_kept());
     return start_anew();
   }
-  for (size_t i = 0; i < ranges; ++i) {
-    if (x_of[i] >= x_pending.size()) continue;
-    Pending& p = x_pending[x_of[i]];
-    if (!p.keep) continue;
-    p.keep = false;
-    if (!x_all_passes || p.passes != x_pass) {
-      events.unfinished.fetch_add(1);
-      continue;
-    }
-    x_values.assign(config->names.size(), std::nan(""));
-    try {
-      host.evaluate(x_profiler->image(), i, config->names, x_values);
-    } catch (...) {
-      events.fail(CUPTI_ERROR_UNKNOWN, "cuptiProfilerHostEvaluateToGpuValues");
-      continue;
-    }
-    events.no_room.fetch_add(rows.add(p.row, x_values));
-  }
-  events.dropped.fetch_add(count_kept());
-  start_anew();
-} catch (...) {
-  events.fail(CUPTI_ERROR_OUT_OF_MEMORY, "cuptiRangeProfilerDecodeData", count_kept());
+  x_now->config = config;
+  x_now->ranges = ranges;
+  x_now->in_order = how == Match::kInOrder;
+  x_now->all_passes = x_all_passes;
+  x_now->passes = x_pass;
+  evaluator.hand_over(x_now);
   start_anew();
 }
 
@@ -203,39 +195,29 @@ void RangeBatch::give_up(std::atomic<uint64_t>& reason, CounterEvents& events) n
   start_anew();
 }
 
-// Which pending range each range of the image is, in x_of. False: that cannot be told.
-bool RangeBatch::match(size_t ranges) noexcept try {
-  const size_t launches = x_pending.size(), certain = launches - (x_doubtful ? 1 : 0);
-  x_of.assign(ranges, UINT32_MAX);
-  if (x_automatic && (ranges == certain || (x_doubtful ? ranges > certain : ranges == launches))) {
+// How the ranges of the image are told apart.
+RangeBatch::Match RangeBatch::match(size_t ranges) noexcept {
+  if (!x_automatic) return Match::kByName;
+  const size_t launches = pending().size(), certain = launches - (x_doubtful ? 1 : 0);
+  if (ranges == certain || (x_doubtful ? ranges > certain : ranges == launches)) {
     // What is doubtful came last.
-    std::iota(x_of.begin(), x_of.end(), 0u);
     if (x_trusted < x_capacity) x_trusted *= 4;
-    return true;
+    return Match::kInOrder;
   }
-  if (x_automatic && (ranges > launches || x_starts > 1)) {
+  if (ranges > launches || x_starts > 1) {
     // Something else made ranges, or those from before a start are gone: from now on neither is relied on.
     if (x_starts > 1 && ranges < certain) x_decodes_each = true;
     if (ranges > launches) x_stays = false;
     x_trusted = kFirstTrusted;
-    return false;
+    return Match::kNone;
   }
-  for (size_t i = 0; i < ranges; ++i) {
-    // "3", or "0/3" of a nested one. Automatic ones have the number of the launch since the start.
-    const std::string name = x_profiler->range_name(i);
-    const size_t slash = name.rfind('/');
-    const char* begin = name.c_str() + (slash == std::string::npos ? 0 : slash + 1);
-    uint32_t index = 0;
-    if (std::from_chars(begin, name.c_str() + name.size(), index).ec == std::errc{}) x_of[i] = index;
-  }
-  return true;
-} catch (...) {
-  return false;
+  return Match::kByName;
 }
 
 size_t RangeBatch::count_kept() const noexcept {
+  if (is_handed_over()) return 0;
   return static_cast<size_t>(
-      std::count_if(x_pending.begin(), x_pending.end(), [](const Pending& p) { return p.keep; }));
+      std::count_if(pending().begin(), pending().end(), [](const auto& p) { return p.keep; }));
 }
 
 }  // namespace cuptiprof

@@ -8,11 +8,14 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <vector>
 
+#include "counters/range/range_evaluator.h"
 #include "counters/range/range_profiler.h"
 #include "counters/strategy/counter_strategy.h"
 
@@ -28,9 +31,10 @@ class RangeBatch {
   RangeBatch(std::unique_ptr<RangeProfiler> profiler, RangeMode mode, uint32_t capacity,
              const std::atomic<uint64_t>* strangers = nullptr);
 
-  // Ready for ranges of this group; what was measured in another one is finished first.
-  bool prepare(const RangeConfig& config, uint16_t group, uint16_t levels, const MetricHost& host,
-               CounterRows& rows, CounterEvents& events) noexcept;
+  // Ready for ranges of this group; what was measured in another one is finished first. `patience`: for an
+  // earlier batch to be evaluated, when that takes longer than measuring.
+  bool prepare(const RangeConfig& config, uint16_t group, uint16_t levels, RangeEvaluator& evaluator,
+               CounterEvents& events, std::chrono::milliseconds patience) noexcept;
   // A range begins; row.sequence is where numbering starts. False: it does not, which is counted.
   bool open(const CounterRow& row, CounterEvents& events) noexcept;
   // Counting ends for the newest open range; close() comes next. A failure is counted. `stay`: automatic
@@ -38,7 +42,7 @@ class RangeBatch {
   CUptiResult pop(CounterEvents& events, bool stay = false) noexcept;
   // The newest open range ends. `keep` false: it measured nothing, and that is counted.
   void close(int64_t end, bool keep, CounterEvents& events) noexcept;
-  [[nodiscard]] bool full() const noexcept { return x_pending.size() >= room(); }
+  [[nodiscard]] bool full() const noexcept { return pending_count() >= room(); }
   // Nothing more may be measured before finish().
   [[nodiscard]] bool must_finish() const noexcept { return full() || x_doubtful || x_decodes_each; }
   // Whether automatic ranges may go on from one launch to the next.
@@ -52,8 +56,8 @@ class RangeBatch {
   bool next_pass(CounterEvents& events) noexcept;
   // The work failed on the way: what is pending is forgotten and counted.
   void abandon(CounterEvents& events) noexcept;
-  // Stops, decodes, evaluates; every pending range becomes a row.
-  void finish(const MetricHost& host, CounterRows& rows, CounterEvents& events) noexcept;
+  // Stops, decodes and hands over; every pending range becomes a row or is counted.
+  void finish(RangeEvaluator& evaluator, CounterEvents& events) noexcept;
 
   // As finish(), without the decoding, which waits for the GPU: pending ranges have no values, which is
   // counted in `reason`.
@@ -63,11 +67,11 @@ class RangeBatch {
   void hold(CounterEvents& events) noexcept;
 
  private:
-  struct Pending {
-    CounterRow row;
-    uint32_t passes = 0;  // in which it was closed
-    bool keep = true;     // neither a row nor counted yet
-  };
+  // Only while they are ours.
+  std::vector<PendingRange>& pending() const noexcept { return x_now->pending; }
+  bool is_handed_over() const noexcept { return x_now->handed_over.load(std::memory_order_acquire); }
+  size_t pending_count() const noexcept { return is_handed_over() ? 0 : pending().size(); }
+  bool is_empty() const noexcept { return pending_count() == 0; }
   bool stop(CounterEvents& events, uint64_t lost = 0) noexcept;
   void start_anew() noexcept;
   size_t count_kept() const noexcept;
@@ -75,7 +79,8 @@ class RangeBatch {
     const size_t most = x_profiler->config() ? std::min<size_t>(x_capacity, x_profiler->room()) : x_capacity;
     return x_automatic ? std::min<size_t>(most, x_trusted) : most;
   }
-  bool match(size_t ranges) noexcept;
+  enum class Match { kNone, kInOrder, kByName };
+  Match match(size_t ranges) noexcept;
   uint64_t strangers() const noexcept { return x_strangers ? x_strangers->load() : 0; }
 
   std::unique_ptr<RangeProfiler> x_profiler;
@@ -97,10 +102,10 @@ class RangeBatch {
   bool x_doubtful = false;  // whether the newest launch made a range is not known
   uint32_t x_starts = 0;    // of the profiler, since the batch began
   uint32_t x_index = 0;     // of the next range in this pass
-  std::vector<Pending> x_pending;
-  std::vector<uint32_t> x_open;  // indices of the open ranges, outermost first
-  std::vector<uint32_t> x_of;    // which pending range each one of the image is
-  std::vector<double> x_values;
+  // One is measured into while the other one is evaluated.
+  std::array<std::shared_ptr<DecodedRanges>, 2> x_images;
+  std::shared_ptr<DecodedRanges> x_now;  // never null; handed over: prepare() takes another one
+  std::vector<uint32_t> x_open;          // indices of the open ranges, outermost first
 };
 
 }  // namespace cuptiprof

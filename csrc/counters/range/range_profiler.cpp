@@ -38,13 +38,13 @@ RangeProfiler::~RangeProfiler() {
 }
 
 CUptiResult RangeProfiler::configure(const RangeConfig& config, RangeMode mode, size_t max_ranges,
-                                     uint16_t levels) noexcept try {
+                                     std::shared_ptr<DecodedRanges> into, uint16_t levels) noexcept try {
   if (x_started) stop();
   x_config = nullptr;
   // How many ranges a pass may have is said nowhere; users met code 7 above two to three thousand.
-  CUptiResult rc = set_config(config, mode, max_ranges, levels);
+  CUptiResult rc = set_config(config, mode, max_ranges, into, levels);
   while (rc == CUPTI_ERROR_INVALID_OPERATION && max_ranges > kFewestRanges)
-    rc = set_config(config, mode, max_ranges /= 2, levels);
+    rc = set_config(config, mode, max_ranges /= 2, into, levels);
   if (rc == CUPTI_SUCCESS) x_config = &config;
   return rc;
 } catch (...) {
@@ -52,7 +52,7 @@ CUptiResult RangeProfiler::configure(const RangeConfig& config, RangeMode mode, 
 }
 
 CUptiResult RangeProfiler::set_config(const RangeConfig& config, RangeMode mode, size_t max_ranges,
-                                      uint16_t levels) {
+                                      std::shared_ptr<DecodedRanges> into, uint16_t levels) {
   CUpti_RangeProfiler_GetCounterDataSize_Params size{};
   size.structSize = CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE;
   size.pRangeProfilerObject = x_object;
@@ -62,8 +62,11 @@ CUptiResult RangeProfiler::set_config(const RangeConfig& config, RangeMode mode,
   size.maxNumRangeTreeNodes = static_cast<uint32_t>(max_ranges);
   CUptiResult rc = x_api.cuptiRangeProfilerGetCounterDataSize(&size);
   if (rc != CUPTI_SUCCESS) return rc;
-  // CUPTI keeps the address of the image that it has: that one goes when another has taken its place.
-  std::vector<uint8_t> image(size.counterDataSize);
+  // CUPTI keeps the address of the image that it has: that one goes when another has taken its place. One
+  // that is large enough stays where it is.
+  if (into->image.capacity() < size.counterDataSize && x_replaced.empty()) x_replaced.swap(into->image);
+  into->image.resize(size.counterDataSize);
+  std::vector<uint8_t>& image = into->image;
   rc = initialize(image);
   if (rc != CUPTI_SUCCESS) return rc;
   CUpti_RangeProfiler_SetConfig_Params set{};
@@ -82,7 +85,8 @@ CUptiResult RangeProfiler::set_config(const RangeConfig& config, RangeMode mode,
   set.targetNestingLevel = 1;
   rc = x_api.cuptiRangeProfilerSetConfig(&set);
   if (rc != CUPTI_SUCCESS) return rc;
-  x_image.swap(image);
+  x_into = std::move(into);
+  x_replaced = {};
   x_room = max_ranges;
   return rc;
 }
@@ -137,25 +141,6 @@ CUptiResult RangeProfiler::decode(size_t* dropped) noexcept {
   const CUptiResult rc = x_api.cuptiRangeProfilerDecodeData(&p);
   if (dropped) *dropped = p.numOfRangeDropped;
   return rc;
-}
-
-size_t RangeProfiler::ranges() const noexcept {
-  CUpti_RangeProfiler_GetCounterDataInfo_Params p{};
-  p.structSize = CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE;
-  p.pCounterDataImage = x_image.data();
-  p.counterDataImageSize = x_image.size();
-  return x_api.cuptiRangeProfilerGetCounterDataInfo(&p) == CUPTI_SUCCESS ? p.numTotalRanges : 0;
-}
-
-std::string RangeProfiler::range_name(size_t index) const {
-  CUpti_RangeProfiler_CounterData_GetRangeInfo_Params p{};
-  p.structSize = CUpti_RangeProfiler_CounterData_GetRangeInfo_Params_STRUCT_SIZE;
-  p.pCounterDataImage = x_image.data();
-  p.counterDataImageSize = x_image.size();
-  p.rangeIndex = index;
-  p.rangeDelimiter = "/";
-  if (x_api.cuptiRangeProfilerCounterDataGetRangeInfo(&p) != CUPTI_SUCCESS || !p.rangeName) return {};
-  return p.rangeName;
 }
 
 }  // namespace cuptiprof

@@ -6,10 +6,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
+#include "counters/range/decoded_ranges.h"
 #include "counters/strategy/range_config.h"
 #include "cupti/api.h"
 
@@ -30,13 +29,13 @@ class RangeProfiler {
   RangeProfiler(const RangeProfiler&) = delete;
   RangeProfiler& operator=(const RangeProfiler&) = delete;
 
-  // Room for `max_ranges` ranges of a configuration, or for as many as CUPTI allows; what was collected
-  // before is gone. `config` must stay alive.
+  // Room in `into` for `max_ranges` ranges of a configuration, or for as many as CUPTI allows; what the image
+  // held before is gone. `config` must stay alive.
   CUptiResult configure(const RangeConfig& config, RangeMode mode, size_t max_ranges,
-                        uint16_t levels = 1) noexcept;
+                        std::shared_ptr<DecodedRanges> into, uint16_t levels = 1) noexcept;
   [[nodiscard]] size_t room() const noexcept { return x_room; }
   // No ranges in the image any more.
-  CUptiResult clear() noexcept { return initialize(x_image); }
+  CUptiResult clear() noexcept { return initialize(x_into->image); }
   // The configuration is used up: configure() comes next.
   void forget() noexcept { x_config = nullptr; }
   CUptiResult start() noexcept;
@@ -44,27 +43,26 @@ class RangeProfiler {
   CUptiResult stop(bool* all_passes = nullptr) noexcept;
   CUptiResult push(const char* name) noexcept;
   CUptiResult pop() noexcept;
-  // Values of the finished ranges into the image.
+  // Counters of the finished ranges into the image.
   CUptiResult decode(size_t* dropped) noexcept;
 
   [[nodiscard]] const RangeConfig* config() const noexcept { return x_config; }
   [[nodiscard]] bool started() const noexcept { return x_started; }
-  [[nodiscard]] size_t ranges() const noexcept;
-  // As pushed, nested ones joined by '/'; empty: cannot be told.
-  [[nodiscard]] std::string range_name(size_t index) const;
-  [[nodiscard]] std::span<const uint8_t> image() const noexcept { return x_image; }
+  [[nodiscard]] size_t ranges() const noexcept { return x_into ? ranges_in(x_api, x_into->image) : 0; }
 
  private:
   RangeProfiler(const Api& api, CUpti_RangeProfiler_Object* object) : x_api(api), x_object(object) {}
 
-  CUptiResult set_config(const RangeConfig& config, RangeMode mode, size_t max_ranges, uint16_t levels);
+  CUptiResult set_config(const RangeConfig& config, RangeMode mode, size_t max_ranges,
+                         std::shared_ptr<DecodedRanges> into, uint16_t levels);
   CUptiResult initialize(std::vector<uint8_t>& image) noexcept;
 
   const Api& x_api;
   CUpti_RangeProfiler_Object* x_object;
   size_t x_room = 0;  // ranges
   const RangeConfig* x_config = nullptr;
-  std::vector<uint8_t> x_image;
+  std::shared_ptr<DecodedRanges> x_into;  // CUPTI keeps the address of its image
+  std::vector<uint8_t> x_replaced;        // an image of which it may have the address yet
   bool x_started = false;
 };
 

@@ -21,8 +21,8 @@ uintptr_t this_thread() noexcept {
 
 RegionCounters::RegionCounters(std::shared_ptr<const Api> api, CounterOptions options)
     : CounterStrategy(std::move(api), std::move(options)),
-      x_host(x_api, x_options.chip, ProfilerType::kRange),
-      x_planned(*x_api, x_options.chip) {
+      x_planned(*x_api, x_options.chip),
+      x_evaluator(x_api, x_options.chip, x_rows, x_events) {
   for (const PassGroup& g : x_options.groups) x_configs.emplace_back(g);
   x_contexts.reserve(kMaxContexts);
 }
@@ -85,9 +85,9 @@ bool RegionCounters::open(CUcontext context, CounterRow row) noexcept {
   row.sequence = (x_round * kMaxContexts + c->index % kMaxContexts) * x_options.batch;
   // A capture was open when it had become full.
   if (!is_repeated() && c->batch->full()) finish_batch(*c);
-  const bool opened =
-      c->batch->prepare(x_configs[x_group], x_group, x_options.levels, x_host, x_rows, x_events) &&
-      c->batch->open(row, x_events);
+  const bool opened = c->batch->prepare(x_configs[x_group], x_group, x_options.levels, x_evaluator, x_events,
+                                        kEntryPatience) &&
+                      c->batch->open(row, x_events);
   if (opened) x_current = c->batch.get();
   if (c->batch->is_broken() && !opened) c->batch.reset();
   return opened;
@@ -96,7 +96,7 @@ bool RegionCounters::open(CUcontext context, CounterRow row) noexcept {
 void RegionCounters::finish_batch(PerContext& c) noexcept {
   if (!c.batch) return;
   if (const NoCapture none; none)
-    c.batch->finish(x_host, x_rows, x_events);
+    c.batch->finish(x_evaluator, x_events);
   else
     c.batch->give_up(x_events.capturing, x_events);
 }
@@ -184,7 +184,7 @@ void RegionCounters::left(const RegionEvent& region) noexcept {
   if (--x_depth > 0) return;
   // What further passes will repeat is kept until they are done.
   if (!is_repeated() && x_current && (x_current->full() || x_current->is_broken()))
-    if (const NoCapture none; none) x_current->finish(x_host, x_rows, x_events);
+    if (const NoCapture none; none) x_current->finish(x_evaluator, x_events);
   release();
 }
 
@@ -215,12 +215,17 @@ void RegionCounters::abandon_passes() noexcept {
 
 // Repeated work is complete when its last pass is; regions that are open now come with the next result.
 void RegionCounters::complete(Deadline captures) noexcept {
+  finish_closed(captures);
+  x_evaluator.drain(kControlPatience);
+}
+
+void RegionCounters::finish_closed(Deadline captures) noexcept {
   // While a capture is open they stay as they are, and come with the next result.
   const NoCapture none(captures);
   const HeldTurn turn(x_turn, kControlPatience);
   if (!none || !turn || is_repeated()) return;
   for (PerContext& c : x_contexts)
-    if (c.batch && !c.batch->has_open()) c.batch->finish(x_host, x_rows, x_events);
+    if (c.batch && !c.batch->has_open()) c.batch->finish(x_evaluator, x_events);
 }
 
 void RegionCounters::pause(Deadline captures) noexcept {
@@ -237,6 +242,8 @@ bool RegionCounters::finish(Deadline captures) noexcept {
   if (x_waiting.load()) count(x_events.unfinished);
   release();
   x_contexts.clear();
+  if (!x_evaluator.drain(kControlPatience)) return false;
+  x_evaluator.stop();
   return true;
 }
 

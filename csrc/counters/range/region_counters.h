@@ -19,6 +19,7 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
  public:
   RegionCounters(std::shared_ptr<const Api> api, CounterOptions options);
 
+  void begin() override { x_evaluator.start(); }
   void pause(Deadline captures) noexcept override;
   void resume() noexcept override { x_on.store(true); }
   bool finish(Deadline captures) noexcept override;
@@ -49,11 +50,11 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
   PerContext* context_of(CUcontext context) noexcept;
   bool open(CUcontext context, CounterRow row) noexcept;
   void finish_batch(PerContext& c) noexcept;
+  void finish_closed(Deadline captures) noexcept;
   void finish_batches(Deadline captures) noexcept;
   void release() noexcept;
   bool is_repeated() const noexcept;
 
-  const MetricHost x_host;
   const PlannedChip x_planned;
   std::vector<RangeConfig> x_configs;
   std::atomic<bool> x_on{true};
@@ -70,6 +71,7 @@ class RegionCounters final : public CounterStrategy, public RegionObserver, publ
   uint32_t x_contexts_seen = 0;
   uint32_t x_round = 0;  // repeated work that ended
   uint16_t x_group = 0;
+  RangeEvaluator x_evaluator;  // the last: it ends first
 };
 
 }  // namespace cuptiprof

@@ -42,23 +42,24 @@ struct CounterOptions {
 };
 
 // What was selected and not measured, by reason.
-#define CP_COUNTER_EVENTS(X)                                                                          \
-  X(busy, "launches or regions that came while another one was being measured")                       \
-  X(captured, "launches that were captured into a graph and did not run")                             \
-  X(capturing, "launches and regions that came while a CUDA graph was being captured in the process") \
-  X(failed, "launches, regions or samples that CUPTI refused to measure")                             \
-  X(not_run, "selected launches that failed in the driver (not a loss)")                              \
-  X(mixed, "launches and regions beside which other work ran on their context")                       \
-  X(no_room, "measured ranges for whose values there was no room")                                    \
-  X(dropped, "ranges that CUPTI dropped")                                                             \
-  X(no_context, "regions in which nothing ran, before there was a CUDA context")                      \
-  X(nested, "regions inside a measured one")                                                          \
-  X(differing, "passes of repeated work that had other regions than the first")                       \
-  X(crossing, "regions of one thread that overlapped without being nested")                           \
-  X(overwritten, "samples that the GPU overwrote before they were read")                              \
-  X(unread, "times that reading what a stopped device still held took too long")                      \
-  X(other_chip, "launches and regions on a device of another chip than the metrics were planned for") \
-  X(overflows, "times the hardware buffer of samples overflowed")                                     \
+#define CP_COUNTER_EVENTS(X)                                                                            \
+  X(busy, "launches or regions that came while another one was being measured")                         \
+  X(captured, "launches that were captured into a graph and did not run")                               \
+  X(capturing, "launches and regions that came while a CUDA graph was being captured in the process")   \
+  X(failed, "launches, regions or samples that CUPTI refused to measure")                               \
+  X(not_run, "selected launches that failed in the driver (not a loss)")                                \
+  X(mixed, "launches and regions beside which other work ran on their context")                         \
+  X(no_room, "measured ranges for whose values there was no room")                                      \
+  X(behind, "launches and regions that came while the values of too many earlier ones were waited for") \
+  X(dropped, "ranges that CUPTI dropped")                                                               \
+  X(no_context, "regions in which nothing ran, before there was a CUDA context")                        \
+  X(nested, "regions inside a measured one")                                                            \
+  X(differing, "passes of repeated work that had other regions than the first")                         \
+  X(crossing, "regions of one thread that overlapped without being nested")                             \
+  X(overwritten, "samples that the GPU overwrote before they were read")                                \
+  X(unread, "times that reading what a stopped device still held took too long")                        \
+  X(other_chip, "launches and regions on a device of another chip than the metrics were planned for")   \
+  X(overflows, "times the hardware buffer of samples overflowed")                                       \
   X(unfinished, "ranges that were open when the session stopped, or whose passes did not all run")
 
 struct CounterEvents {
