@@ -84,6 +84,7 @@ class Fault(enum.IntEnum):
     UNAVAILABLE = 101
     CLOCKS_LOCKED = 102
     OLD_DRIVER = 120
+    CALL_TIME = 121
 
 
 class _OpStruct(ctypes.Structure):

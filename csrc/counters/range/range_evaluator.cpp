@@ -50,8 +50,11 @@ std::shared_ptr<DecodedRanges> RangeEvaluator::wait_for_free(const std::shared_p
   const auto is_free = [](const auto& d) { return !d->handed_over.load(std::memory_order_acquire); };
   const auto* found = std::find_if(images, end, is_free);
   if (found == end) {
+    // Launch after launch would wait otherwise.
     std::unique_lock lock(x_mutex);
-    x_done.wait_for(lock, patience, [&] { return (found = std::find_if(images, end, is_free)) != end; });
+    if (x_gave_up_at == x_finished) return nullptr;
+    if (!x_done.wait_for(lock, patience, [&] { return (found = std::find_if(images, end, is_free)) != end; }))
+      x_gave_up_at = x_finished;
   }
   return found == end ? nullptr : *found;
 }

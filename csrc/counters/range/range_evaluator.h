@@ -34,7 +34,8 @@ class RangeEvaluator {
   // Every kept range becomes a row or is counted. Allocates nothing, so that a callback may call it. With too
   // many waiting already these are counted as `behind`.
   void hand_over(std::shared_ptr<DecodedRanges> decoded) noexcept;
-  // Until one of them is free to be written to; null: none was in time.
+  // Until one of them is free to be written to; null: none was in time, and is not waited for again until
+  // something was finished.
   template <typename Images>
   std::shared_ptr<DecodedRanges> wait_for_free(const Images& images,
                                                std::chrono::milliseconds patience) noexcept {
@@ -60,6 +61,7 @@ class RangeEvaluator {
   std::condition_variable x_come, x_done;
   std::array<std::shared_ptr<DecodedRanges>, kMost> x_waiting;
   uint64_t x_handed_over = 0, x_finished = 0;
+  uint64_t x_gave_up_at = UINT64_MAX;  // x_finished when somebody waited in vain
   bool x_stopping = false;
   std::thread x_thread;
 };

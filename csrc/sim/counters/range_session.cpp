@@ -176,6 +176,7 @@ CUptiResult RangeSession::decode(size_t& dropped) {
   const std::lock_guard lock(x_mutex);
   if (!x_configured || x_started) return CUPTI_ERROR_INVALID_OPERATION;
   invalidate_captures(&x_context);  // it synchronises the context
+  take_time("cuptiRangeProfilerDecodeData", x_rows.size());
   for (const Row& row : x_rows) {
     auto at = x_placed.find(row.key);
     if (at == x_placed.end()) {
@@ -244,6 +245,7 @@ std::optional<CountedRun> RangeSession::run_kernel(const Work& work, Stream& str
   if (!x_started || x_range != CUPTI_AutoRange || x_process != this_process_id()) return std::nullopt;
   Machine& m = Machine::get();
   const bool timed = work.op.flags & (CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES);
+  take_time("automatic range");
   invalidate_captures(&x_context);
   // A range holds one kernel, and the launch returns when it is done: launches under the profiler are
   // serialised. Nothing says that it waits for what was launched before.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/cuptisim.h"
+#include "sim/machine/machine.h"
 
 namespace sim {
 
@@ -67,6 +68,27 @@ std::vector<std::string> names_of(int kind) {
   for (const auto& f : faults())
     if (f->kind == kind) out.push_back(f->name);
   return out;
+}
+
+namespace {
+
+std::shared_ptr<const Fault> named(int kind, const char* name) {
+  const std::lock_guard lock(g_mutex);
+  for (const auto& f : faults())
+    if (f->kind == kind && f->name == name) return f;
+  return nullptr;
+}
+
+}  // namespace
+
+void take_time(const char* function) {
+  if (!any_fault()) return;
+  if (const auto f = named(CUPTISIM_FAULT_CALL_TIME, function)) Machine::get().work(f->a);
+}
+
+void take_time(const char* function, size_t ranges) {
+  if (!any_fault()) return;
+  if (const auto f = named(CUPTISIM_FAULT_CALL_TIME, function)) Machine::get().work(f->b * ranges);
 }
 
 CUptiResult failure(const char* function) {

@@ -35,13 +35,19 @@ bool missing_metric(const std::string& base);
 std::vector<std::string> names_of(int kind);
 // The code a CUPTI function must return now, or CUPTI_SUCCESS.
 CUptiResult failure(const char* function);
+// The host time of a call passes (fault CALL_TIME), or that of so many ranges in it.
+void take_time(const char* function);
+void take_time(const char* function, size_t ranges);
 
 }  // namespace sim
 
 // First in every function of CUPTI's that fails as scripted.
-#define SIM_FAILURE(function) \
-  if (::sim::any_fault())     \
-    if (const CUptiResult failed = ::sim::failure(function); failed != CUPTI_SUCCESS) return failed
+#define SIM_FAILURE(function)                                                                        \
+  if (::sim::any_fault()) {                                                                          \
+    ::sim::take_time(function);                                                                      \
+    if (const CUptiResult failed = ::sim::failure(function); failed != CUPTI_SUCCESS) return failed; \
+  }                                                                                                  \
+  static_assert(true)
 // And which is inside the machine until it returns.
 #define SIM_FAULTS(function)         \
   const ::sim::Inside inside_call{}; \
