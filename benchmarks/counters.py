@@ -1,4 +1,4 @@
-"""What counters cost: us per counted kernel, piece by piece, and per region, sampling's effect on a step, unselected launches, start and stop.
+"""What counters cost: us per counted kernel, on its thread and altogether, piece by piece; per region, sampling's effect on a step, unselected launches, start and stop.
 
 Cases of one question run in turn, round by round, and ratios are to plain tracing in the same rounds. On the stand-in the
 numbers are the profiler's own host cost and nothing else; the JSON says so.
@@ -10,12 +10,13 @@ import contextlib
 import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,18 @@ LAUNCHES = {"cuda": 200, "sim": 2000}
 REGIONS, LAUNCHES_IN_REGION = 100, 5
 BURSTS, UNSELECTED, SELECTED = 10, 990, 10
 STEP_SECONDS = 0.15
+EVALUATE = "cuptiProfilerHostEvaluateToGpuValues"
+# us of a call, and of each range in it. No number of any of them is public: these are guesses, to show which thread pays
+# for what; `pieces` measures them.
+ASSUMED_US = {
+    "cuptiRangeProfilerSetConfig": (200, 0),
+    "cuptiRangeProfilerCounterDataImageInitialize": (50, 0),
+    "cuptiRangeProfilerStart": (50, 0),
+    "cuptiRangeProfilerStop": (50, 0),
+    "automatic range": (20, 0),
+    "cuptiRangeProfilerDecodeData": (200, 5),
+    EVALUATE: (30, 0),
+}
 
 
 def session(work: Work, body: Callable[[], Any], **keywords: Any) -> tuple[Row, cuptiprof.Result, Any]:
@@ -73,6 +86,56 @@ def kernels(work: Work, sets: dict[str, list[str]], budget: Budget) -> dict[str,
         if name != "one pass":
             cases[f"iterate, {name}"] = case(metrics=metrics, strategy="iterate")
     return rounds_of(cases, budget, "tracing", "us_per_kernel", 1e3)
+
+
+def launching_thread(work: Work, budget: Budget) -> dict[str, Any]:
+    """us that each launch keeps its thread, one pass; what is done on another thread shows in stop_ms only.
+
+    On the stand-in once more with ASSUMED_US, and with those but evaluation.
+    """
+    launches = LAUNCHES[work.device]
+
+    def body() -> tuple[float, float]:
+        each = []
+        for _ in range(launches):
+            start = time.perf_counter_ns()
+            work.small(1)
+            each.append((time.perf_counter_ns() - start) / 1e3)
+        return statistics.mean(each), statistics.median(each)
+
+    def case(costs: dict[str, tuple[float, float]], **keywords: Any) -> Case:
+        def run() -> Row:
+            with taking(work.device, costs):
+                row, result, (mean, median) = session(work, body, **keywords)
+            row |= {"us_per_launch": mean, "median_us": median, "uncounted": result.losses["uncounted"]}
+            return row
+
+        return run
+
+    counted: dict[str, Any] = {"metrics": ONE_PASS, "strategy": "replay"}
+    cases = {"tracing": case({}), "counted": case({}, **counted)}
+    if work.device == "sim":
+        without = {name: us for name, us in ASSUMED_US.items() if name != EVALUATE}
+        cases["counted, calls take as assumed"] = case(ASSUMED_US, **counted)
+        cases["counted, evaluation takes nothing"] = case(without, **counted)
+    return rounds_of(cases, budget, "tracing", "us_per_launch", 1e3)
+
+
+@contextlib.contextmanager
+def taking(device: str, costs: dict[str, tuple[float, float]]) -> Iterator[None]:
+    """Calls of the stand-in take so many us, and so many for each range."""
+    if not costs or device != "sim":
+        yield
+        return
+    from cuptiprof.sim.device import Fault, SimDevice
+
+    sim = SimDevice()
+    for name, (call, of_range) in costs.items():
+        sim.inject(Fault.CALL_TIME, name, a=round(1e3 * call), b=round(1e3 * of_range))
+    try:
+        yield
+    finally:
+        sim.clear_faults()
 
 
 def regions(work: Work, budget: Budget) -> dict[str, Any]:
@@ -262,11 +325,13 @@ def main() -> int:
         "simulated": options.device == "sim",
         "note": STAND_IN if options.device == "sim" else "kernel times of the GPU are part of every number",
         "sets": sets,
+        "assumed_us": ASSUMED_US if options.device == "sim" else None,
         "launches": LAUNCHES[options.device],
     }
-    budget = Budget(options.rounds, options.seconds, 5)
+    budget = Budget(options.rounds, options.seconds, 6)
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "kernels": lambda: kernels(work, sets, budget),
+        "launching_thread": lambda: launching_thread(work, budget),
         "regions": lambda: regions(work, budget),
         "sampling": lambda: sampling(work, budget),
         "unselected": lambda: unselected(work, budget),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from ctypes import c_uint8
@@ -170,7 +171,7 @@ def _us(call: Callable[[], object]) -> float:
 
 
 def cost_of_a_counted_launch(work: Work) -> dict[str, Any]:
-    """What does each piece of a counted launch cost on the host, us: start, push, launch, pop, stop, decode, evaluate?
+    """What does each piece of a counted launch cost on the host, us: configure, start, push, launch, pop, stop, decode, evaluate?
 
     Assumed: within a session that stays started a launch costs 100 us more at most; decoding and evaluation are shared by a batch.
     """
@@ -188,6 +189,9 @@ def cost_of_a_counted_launch(work: Work) -> dict[str, Any]:
         pieces.setdefault(piece, []).append(_us(call))
 
     ranges = _ranges(api, AUTO)
+    for _ in range(LAUNCHES):
+        note("initialise an image", ranges.initialize)
+        note("set the configuration", ranges.set_config)
     ranges.start()
     for _ in range(LAUNCHES):
         note("launch and wait, automatic range, stays started", launch)
@@ -217,4 +221,54 @@ def cost_of_a_counted_launch(work: Work) -> dict[str, Any]:
     return {"us": medians, "over a launch that is not counted, us": round(over, 2), "as assumed": over <= 100}
 
 
-PROBES = [time_by_each_way, most_ranges, records_beside_samples, cost_of_a_counted_launch]
+def evaluation_on_another_thread(work: Work) -> dict[str, Any]:
+    """Are values the same when another thread works them out, while this one launches and counts with the same profiler?
+
+    Assumed: yes, and each evaluation succeeds; a session's values are worked out so.
+    """
+    ranges = _ranges(RawApi(work.device), AUTO)
+
+    def count_some() -> None:
+        ranges.start()
+        for _ in range(LAUNCHES):
+            work.small(1)
+        work.synchronize()
+        ranges.stop()
+        ranges.decode()
+
+    count_some()
+    image = type(ranges.data).from_buffer_copy(ranges.data)
+    numbers = range(ranges.count())
+    here = [ranges.host.evaluate(image, i, ranges.metrics) for i in numbers]
+    there: list[list[float]] = []
+    errors: list[str] = []
+    counted_once = threading.Event()
+
+    def evaluate() -> None:
+        try:
+            while not counted_once.is_set() or not there:
+                there[:] = [ranges.host.evaluate(image, i, ranges.metrics) for i in numbers]
+        except CuptiFailed as e:
+            errors.append(str(e))
+
+    thread = threading.Thread(target=evaluate)
+    thread.start()
+    for _ in range(5):
+        ranges.initialize()
+        ranges.set_config()
+        count_some()
+    counted_once.set()
+    thread.join()
+    again = ranges.count()
+    ranges.disable()
+    same = len(here) == LAUNCHES and here == there
+    return {"ranges": len(here), "ranges counted beside": again, "the same values": same, "errors": errors, "as assumed": same and again == LAUNCHES and not errors}  # fmt: skip
+
+
+PROBES = [
+    time_by_each_way,
+    most_ranges,
+    records_beside_samples,
+    cost_of_a_counted_launch,
+    evaluation_on_another_thread,
+]

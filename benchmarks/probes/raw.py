@@ -107,3 +107,7 @@ class Ranges(_Ranges):
 
     def set_config(self, **changes: Any) -> None:
         super().set_config(**{"pass_index": 0, "target_level": 1, **changes})
+
+    def initialize(self) -> None:
+        """No ranges in the image any more."""
+        self.do("CounterDataImageInitialize", size=len(self.data), image=self.data)

@@ -147,8 +147,9 @@ enum cuptisim_fault {
       101,  // name: base metric that this device does not give, though its chip has it (MIG)
   CUPTISIM_FAULT_CLOCKS_LOCKED = 102,  // the clocks are locked by somebody else
   CUPTISIM_FAULT_OLD_DRIVER = 120,     // before r610: CUPTI is not shared, whatever is asked
-  CUPTISIM_FAULT_CALL_TIME = 121,  // name: CUPTI function, or "automatic range" (a kernel in one); a: ns of
-                                   // host time that a call takes, b: and for each range it decodes
+  // name: CUPTI function, or "automatic range" (a kernel in one); a: real time that a call takes, ns; b: and
+  // for each range that it decodes
+  CUPTISIM_FAULT_CALL_TIME = 121,
   CUPTISIM_FAULT_END = 128,  // numbers from here on are refused
 };
 int cuptisim_inject(int fault, const char* name, uint64_t a, uint64_t b, uint64_t c);

@@ -89,8 +89,9 @@ def test_short_kernels_times_limits_and_costs(answers: dict[str, dict[str, Any]]
     assert samples["each launch has a record"] is True and samples["error"] == ""
     assert samples["slots"]["without times"] == samples["full images"] > 0 and samples["slots"]["of no length"] == 2
     pieces = answers["cost_of_a_counted_launch"]["answer"]["us"]
-    assert {"start", "push", "pop", "stop", "decode a range", "evaluate a range"} < set(pieces)
+    assert {"set the configuration", "start", "push", "pop", "stop", "decode a range", "evaluate a range"} < set(pieces)
     assert all(us > 0 for us in pieces.values())
+    assert answers["evaluation_on_another_thread"]["answer"]["as assumed"] is True
 
 
 def test_poison_shows_where_fields_are_not_written(answers: dict[str, dict[str, Any]]) -> None:

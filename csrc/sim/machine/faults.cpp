@@ -1,12 +1,13 @@
 #include "sim/machine/faults.h"
 
+#include <chrono>
 #include <cstring>
 #include <initializer_list>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "sim/cuptisim.h"
-#include "sim/machine/machine.h"
 
 namespace sim {
 
@@ -72,23 +73,31 @@ std::vector<std::string> names_of(int kind) {
 
 namespace {
 
-std::shared_ptr<const Fault> named(int kind, const char* name) {
-  const std::lock_guard lock(g_mutex);
+std::shared_ptr<const Fault> fault_named(int kind, const char* name) {
+  const std::lock_guard lock(g_faults_mutex);
   for (const auto& f : faults())
     if (f->kind == kind && f->name == name) return f;
   return nullptr;
+}
+
+// Real time, also where the machine's clock is virtual.
+void compute_for(uint64_t ns) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(ns);
+  if (ns > 1'000'000) return std::this_thread::sleep_until(end);
+  while (std::chrono::steady_clock::now() < end) {  // a sleep would take a twentieth of a millisecond more
+  }
 }
 
 }  // namespace
 
 void take_time(const char* function) {
   if (!any_fault()) return;
-  if (const auto f = named(CUPTISIM_FAULT_CALL_TIME, function)) Machine::get().work(f->a);
+  if (const auto f = fault_named(CUPTISIM_FAULT_CALL_TIME, function)) compute_for(f->a);
 }
 
 void take_time(const char* function, size_t ranges) {
   if (!any_fault()) return;
-  if (const auto f = named(CUPTISIM_FAULT_CALL_TIME, function)) Machine::get().work(f->b * ranges);
+  if (const auto f = fault_named(CUPTISIM_FAULT_CALL_TIME, function)) compute_for(f->b * ranges);
 }
 
 CUptiResult failure(const char* function) {

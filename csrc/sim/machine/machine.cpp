@@ -82,13 +82,6 @@ void Machine::wait_until(uint64_t at) {
   }
 }
 
-void Machine::work(uint64_t ns) {
-  const uint64_t end = now() + ns;
-  if (virtual_clock() || ns > 1'000'000) return wait_until(end);
-  while (now() < end) {  // a sleep would take a twentieth of a millisecond more
-  }
-}
-
 Context* Machine::context(uint32_t device, uint32_t id) {
   // A thread launches again and again into the same context.
   thread_local struct {

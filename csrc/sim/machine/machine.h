@@ -95,9 +95,6 @@ class Machine {
   Stream& stream(Context* context, uint32_t id);
   const Stream* find_stream(Context* context, CUstream handle);
 
-  // The calling thread computes for so long.
-  void work(uint64_t ns);
-
   // Places work of `duration` on a stream after `earliest`; returns its start. `serialise`: alone in its
   // context.
   uint64_t schedule(Context* context, Stream& stream, uint64_t earliest, uint64_t duration, bool serialise);
