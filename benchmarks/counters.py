@@ -127,7 +127,7 @@ def taking(device: str, costs: dict[str, tuple[float, float]]) -> Iterator[None]
     if not costs or device != "sim":
         yield
         return
-    from cuptiprof.sim.device import Fault, SimDevice
+    from cuptiprof.sim.sim_device import Fault, SimDevice
 
     sim = SimDevice()
     for name, (call, of_range) in costs.items():

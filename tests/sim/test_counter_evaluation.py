@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.sim.device import Fault, Op, SimDevice
+from cuptiprof.sim.sim_device import Fault, Op, SimDevice
 
 EVALUATE = "cuptiProfilerHostEvaluateToGpuValues"
 ONE_PASS = ["inst_executed"]
@@ -91,7 +91,7 @@ def test_a_process_that_ends_in_the_middle(sim: SimDevice, end: str) -> None:
     program = f"""
 import os, sys
 import cuptiprof
-from cuptiprof.sim.device import Fault, SimDevice
+from cuptiprof.sim.sim_device import Fault, SimDevice
 sim = SimDevice()
 prof = cuptiprof.profile(device="sim", metrics={ONE_PASS}).start()
 sim.inject(Fault.CALL_TIME, "{EVALUATE}", a={5 * MS})
