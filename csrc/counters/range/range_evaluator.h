@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "counters/plan/metric_host.h"
 #include "counters/range/decoded_ranges.h"
 #include "counters/strategy/counter_strategy.h"
 
