@@ -42,7 +42,7 @@ void KernelNames::look(const char* name) noexcept {
       if (made == 0) return;
       slot.newest.store(made, std::memory_order_release);
     }
-    slot.checked.store(epoch, std::memory_order_relaxed);
+    slot.checked.store(epoch, std::memory_order_release);
     return;
   }
 }
@@ -78,21 +78,33 @@ uint32_t KernelNames::epoch_of(uint32_t correlation) const noexcept {
   return now - known;
 }
 
-const char* KernelNames::find(const char* name, uint32_t epoch) const noexcept {
+const KernelNames::Slot* KernelNames::slot(const char* name) const noexcept {
   if (!x_slots || !name) return nullptr;
   for (size_t i = 0, at = slot_of(name); i < kProbes; ++i, at = (at + 1) % kSlots) {
-    const Slot& slot = x_slots[at];
-    const char* there = slot.name.load(std::memory_order_acquire);
-    if (!there) return nullptr;
-    if (there != name) continue;
-    const char* found = nullptr;
-    for (uint32_t v = slot.newest.load(std::memory_order_acquire); v != 0; v = version(v).older) {
-      found = text_of(version(v));
-      if (version(v).epoch <= epoch) break;
-    }
-    return found;
+    const char* there = x_slots[at].name.load(std::memory_order_acquire);
+    if (there == name) return &x_slots[at];
+    if (!there) break;
   }
   return nullptr;
+}
+
+const char* KernelNames::find(const char* name, uint32_t epoch) const noexcept {
+  const Slot* s = slot(name);
+  const char* found = nullptr;
+  for (uint32_t v = s ? s->newest.load(std::memory_order_acquire) : 0; v != 0; v = version(v).older) {
+    found = text_of(version(v));
+    if (version(v).epoch <= epoch) break;
+  }
+  return found;
+}
+
+const char* KernelNames::find_seen_in(const char* name, uint32_t epoch) const noexcept {
+  const Slot* s = slot(name);
+  // In this order: a text that is newer than the check is then seen as newer.
+  const uint32_t checked = s ? s->checked.load(std::memory_order_acquire) : 0;
+  const uint32_t newest = s ? s->newest.load(std::memory_order_acquire) : 0;
+  if (newest == 0 || (version(newest).epoch <= epoch && checked < epoch)) return nullptr;
+  return find(name, epoch);
 }
 
 }  // namespace cuptiprof

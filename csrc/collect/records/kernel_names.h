@@ -36,6 +36,9 @@ class KernelNames {
   [[nodiscard]] uint32_t epoch_of(uint32_t correlation) const noexcept;
   // What stood at `name` in that epoch, or in the nearest one before; null: it was never seen.
   [[nodiscard]] const char* find(const char* name, uint32_t epoch) const noexcept;
+  // As find(), but null unless a launch showed it in that epoch or both before and after: there may be
+  // another text by now, of a kernel that no launch shows.
+  [[nodiscard]] const char* find_seen_in(const char* name, uint32_t epoch) const noexcept;
 
  private:
   static constexpr size_t kSlots = 1 << 15, kProbes = 32;
@@ -61,6 +64,7 @@ class KernelNames {
     return *reinterpret_cast<const Version*>(x_texts + offset);
   }
   static const char* text_of(const Version& v) noexcept { return reinterpret_cast<const char*>(&v + 1); }
+  const Slot* slot(const char* name) const noexcept;  // null: never seen
   void look(const char* name) noexcept;
   uint32_t copy(const char* name, uint32_t epoch, uint32_t older) noexcept;
 

@@ -243,8 +243,10 @@ RecordDecoder::NameEntry& RecordDecoder::name_entry(Store& store, const char* na
   if (e.pointer == name) [[likely]]
     return e;
   // CUPTI shares one string among all records of a kernel, so the pointer stands for the text until a module
-  // is unloaded (forget_names).
-  fill(store, e, name);
+  // is unloaded (forget_names). One may be unloaded meanwhile, so that what a launch showed is read where it
+  // was copied to.
+  const char* seen = x_live ? g_kernel_names.find_seen_in(name, x_names_epoch) : nullptr;
+  fill(store, e, seen ? seen : name);
   e.pointer = name;
   return e;
 }
