@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.common import arguments, finish, in_turn, summary
 from cuptiprof import _core
 from cuptiprof.device.locate import find_cupti
+from cuptiprof.device.plan_cache import CachedPlanner
 
 METRICS = [
     "dram__bytes_read.sum",
@@ -44,9 +45,10 @@ METRICS = [
 FIRST = """
 import sys, time
 from cuptiprof import _core
+from cuptiprof.device.plan_cache import CachedPlanner
 library = _core.load_cupti(sys.argv[1], "benchmark")
 start = time.perf_counter_ns()
-_core.MetricPlanner(library, sys.argv[2], cache_dir=sys.argv[3]).plan(sys.argv[4:])
+CachedPlanner(library, sys.argv[2], cache_dir=sys.argv[3]).plan(sys.argv[4:])
 print(time.perf_counter_ns() - start)
 """
 
@@ -74,8 +76,8 @@ def main() -> None:
         folders = (Path(scratch) / str(i) for i in itertools.count())
         made = str(Path(scratch) / "made")
 
-        def planner(folder: str) -> _core.MetricPlanner:
-            return _core.MetricPlanner(library, options.chip, cache_dir=folder)
+        def planner(folder: str) -> CachedPlanner:
+            return CachedPlanner(library, options.chip, cache_dir=folder)
 
         [group] = planner(made).plan(METRICS)
 

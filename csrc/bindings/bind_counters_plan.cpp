@@ -52,8 +52,7 @@ struct MetricPlanner {
 };
 
 std::unique_ptr<MetricPlanner> make_planner(std::shared_ptr<Api> api, std::string chip, bool sampling,
-                                            const std::optional<py::bytes>& availability,
-                                            std::string cache_dir, uint64_t cache_bytes) {
+                                            const std::optional<py::bytes>& availability) {
   PlanRequest request;
   request.chip = std::move(chip);
   request.type = sampling ? ProfilerType::kSampling : ProfilerType::kRange;
@@ -61,8 +60,6 @@ std::unique_ptr<MetricPlanner> make_planner(std::shared_ptr<Api> api, std::strin
     const std::string_view bytes = *availability;
     request.availability.assign(bytes.begin(), bytes.end());
   }
-  request.cache_dir = std::move(cache_dir);
-  request.cache_bytes = cache_bytes;
   return std::make_unique<MetricPlanner>(std::move(api), std::move(request));
 }
 
@@ -95,6 +92,11 @@ py::array_t<double> evaluate(MetricPlanner& self, const py::bytes& image, size_t
 
 void register_counters_plan(py::module_& m) {
   py::class_<PassGroup>(m, "PassGroup", "Metrics that one configuration of the hardware collects together.")
+      .def(py::init([](std::vector<std::string> metrics, const py::bytes& image, uint32_t passes) {
+             const std::string_view bytes = image;
+             return PassGroup{std::move(metrics), {bytes.begin(), bytes.end()}, passes};
+           }),
+           py::arg("metrics"), py::arg("image"), py::arg("passes"))
       .def_readonly("metrics", &PassGroup::metrics, "names, sorted")
       .def_readonly("passes", &PassGroup::passes, "how often the work must run")
       .def_property_readonly(
@@ -107,8 +109,7 @@ void register_counters_plan(py::module_& m) {
                             "Plans metrics of a chip with CUPTI's host API. Needs no GPU. Raises MetricError "
                             "for unknown chips and metrics, DeviceError where the library cannot plan.")
       .def(py::init(&make_planner), py::arg("library"), py::arg("chip"), py::arg("sampling") = false,
-           py::arg("availability") = py::none(), py::arg("cache_dir") = "",
-           py::arg("cache_bytes") = PlanCache::kDefaultBytes)
+           py::arg("availability") = py::none())
       .def(
           "base_metrics",
           [](MetricPlanner& self, const std::string& kind) {

@@ -16,7 +16,7 @@ from cuptiprof.counters.application_merge import merge_application_runs
 from cuptiprof.counters.plan import resolve_request
 from cuptiprof.counters.request import CounterRequest
 from cuptiprof.data.result import Result
-from cuptiprof.device.planning import plan_cache_dir
+from cuptiprof.device.plan_cache import CachedPlanner
 from cuptiprof.errors import CuptiprofError, MetricError
 from cuptiprof.io.runs import open_run
 
@@ -59,7 +59,7 @@ def plan_runs(request: CounterRequest, library: _core.CuptiLibrary) -> Applicati
         MetricError: nothing was asked for, or a name that the chip does not have.
     """
     chip = _core.chip_name(library)
-    planner = _core.MetricPlanner(library, chip, False, None, plan_cache_dir())
+    planner = CachedPlanner(library, chip)
     metrics, dropped = resolve_request(request, planner, chip, False)
     inputs = list(dict.fromkeys(name for metric in metrics for name in metric.inputs))
     if not inputs:

@@ -11,7 +11,7 @@ from cuptiprof.analysis.counter_record import CounterRecord, MetricInfo
 from cuptiprof.counters.choice import choose, inputs_of, passes_of
 from cuptiprof.counters.controls import Controls, make_controls
 from cuptiprof.counters.request import CounterRequest
-from cuptiprof.device.planning import plan_cache_dir
+from cuptiprof.device.plan_cache import CachedPlanner
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import Metric, resolve_events, resolve_section, resolve_set, select
 
@@ -162,7 +162,7 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
         MetricError: unknown metrics, ones the chip lacks, or ones the strategy cannot collect (with what can).
     """
     sampling = request.strategy == "sample"
-    planner = _core.MetricPlanner(library, chip, sampling, None, plan_cache_dir())
+    planner = CachedPlanner(library, chip, sampling)
     metrics, dropped = resolve_request(
         request, planner, chip, sampling, lambda name: _core.chips_with_metric(library, name, sampling)
     )
@@ -170,7 +170,7 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
     if not inputs:
         raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))
     if image := _availability(library, sampling, inputs):
-        planner = _core.MetricPlanner(library, chip, sampling, image, plan_cache_dir())
+        planner = CachedPlanner(library, chip, sampling, image)
     strategy, counted, groups, left_out = choose(request, planner, metrics, stepped=stepped)
     if (strategy == "sample" or (strategy == "range" and not request.repeatable)) and passes_of(groups) > 1:
         raise _too_many_passes(strategy, groups, planner, inputs, metrics)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cuptiprof import _core
-from cuptiprof.device.planning import plan_cache_dir, planning_library
+from cuptiprof.device.plan_cache import CachedPlanner
+from cuptiprof.device.planning import planning_library
 from cuptiprof.metrics.target import check_chip
 
 
@@ -22,7 +23,7 @@ def open_planner(
         MetricError: a chip that the library does not know, with the nearest names.
     """
     library = library or planning_library()
-    return _core.MetricPlanner(library, check_chip(chip, _core.metric_chips(library)), sampling, None, plan_cache_dir())
+    return CachedPlanner(library, check_chip(chip, _core.metric_chips(library)), sampling)
 
 
 def count_passes(planner: _core.MetricPlanner, inputs: Sequence[str]) -> int:

@@ -36,7 +36,7 @@ with cuptiprof.profile(device="sim", budget="64 MB") as prof:
         device.launch("kernel", duration_ns=100)
 assert len(prof.result().kernels) == 100
 if sys.argv[2] == "planned":
-    planner = _core.MetricPlanner(library, "GH100", cache_dir="")
+    planner = _core.MetricPlanner(library, "GH100")
     assert planner.plan(["sm__warps_active.avg.pct_of_peak_sustained_active"])[0].passes == 1
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 maps = open("/proc/self/maps").read()

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import struct
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from cuptiprof import _core
+from cuptiprof.device.plan_cache import CachedPlanner
 from cuptiprof.errors import MetricError
 
 pytest_plugins = ["nvidia_libraries"]
 
 METRICS = ["dram__bytes_read.sum", "l1tex__t_sector_hit_rate.pct", "sm__inst_executed.sum"]
-HEADER = 24  # magic, length of the rest, its checksum
+DIGEST = 32  # SHA-256 of the rest
 
 
 @pytest.fixture(scope="module")
@@ -24,18 +28,22 @@ def library(cupti_13_0: str) -> _core.CuptiLibrary:
 
 
 def plan(library: _core.CuptiLibrary, folder: Path, metrics: list[str] = METRICS) -> list[_core.PassGroup]:
-    return _core.MetricPlanner(library, "GH100", cache_dir=str(folder)).plan(metrics)
-
-
-def fnv1a(data: bytes) -> int:
-    value = 0xCBF29CE484222325
-    for byte in data:
-        value = (value ^ byte) * 0x100000001B3 % 2**64
-    return value
+    return CachedPlanner(library, "GH100", cache_dir=str(folder)).plan(metrics)
 
 
 def sealed(body: bytes) -> bytes:
-    return b"CPPLAN01" + struct.pack("<QQ", len(body), fnv1a(body)) + body
+    return hashlib.sha256(body).digest() + body
+
+
+def changed(data: bytes, change: Callable[[list[Any]], object]) -> bytes:
+    """The file with `change` done to [key, [[metrics, image, passes], ...]] in it."""
+    content = msgspec.msgpack.decode(data[DIGEST:])
+    change(content)
+    return sealed(msgspec.msgpack.encode(content))
+
+
+def put(place: list[Any], index: int, value: object) -> None:
+    place[index] = value
 
 
 @pytest.fixture
@@ -65,7 +73,7 @@ def test_the_folder_is_made_and_is_private(cached: tuple[Path, bytes, bytes]) ->
 def test_a_plan_is_found_again(library: _core.CuptiLibrary, cached: tuple[Path, bytes, bytes], tmp_path: Path) -> None:
     """The file holds an image that no planner would make, so that one is read and not made again."""
     _, data, image = cached
-    marked = sealed(data[HEADER:].replace(image, bytes(len(image))))
+    marked = sealed(data[DIGEST:].replace(image, bytes(len(image))))
     other = with_file(tmp_path / "other", cached, marked)
     [group] = plan(library, other.parent, METRICS[::-1])
     assert (group.image, group.passes, group.metrics) == (bytes(len(image)), 1, sorted(METRICS))
@@ -77,18 +85,30 @@ def test_a_plan_is_found_again(library: _core.CuptiLibrary, cached: tuple[Path, 
     [
         lambda d: b"",
         lambda d: d[:7],
-        lambda d: d[:HEADER],
+        lambda d: d[:DIGEST],
         lambda d: d[: len(d) // 2],
         lambda d: d[:-1],
         lambda d: d + b"\0",
         lambda d: b"CPPLAN02" + d[8:],
-        lambda d: d[:8] + struct.pack("<Q", 2**63) + d[16:],
         lambda d: d[:-40] + bytes([d[-40] ^ 1]) + d[-39:],
-        lambda d: sealed(d[HEADER:].replace(b"GH100", b"GA100", 1)),  # the plan of another chip
-        lambda d: sealed(struct.pack("<I", 2**32 - 1) + d[HEADER + 4 :]),  # a length beyond the end
-        lambda d: sealed(d[HEADER:].replace(struct.pack("<II", 1, 3), struct.pack("<II", 1, 2**32 - 1))),
-        lambda d: sealed(d[HEADER:].replace(struct.pack("<II", 1, 3), struct.pack("<II", 0, 3))),  # no passes
-        lambda d: sealed(d[HEADER:] + b"more"),
+        lambda d: sealed(b""),
+        lambda d: sealed(d[DIGEST:-1]),
+        lambda d: sealed(d[DIGEST:] + b"more"),
+        lambda d: sealed(b"\xdd\xff\xff\xff\xff" + d[DIGEST + 1 :]),  # a list longer than any file
+        lambda d: sealed(b"\x91" * 20_000),
+        lambda d: sealed(d[DIGEST:].replace(b"GH100", b"\xff\xfe100", 1)),  # no UTF-8
+        lambda d: changed(d, lambda f: put(f, 0, f[0].replace("GH100", "GA100"))),  # the plan of another chip
+        lambda d: changed(d, lambda f: put(f[1][0], 2, 0)),  # no passes
+        lambda d: changed(d, lambda f: put(f[1][0], 2, -1)),
+        lambda d: changed(d, lambda f: put(f[1][0], 2, 2**32)),
+        lambda d: changed(d, lambda f: put(f[1][0], 2, 1.5)),
+        lambda d: changed(d, lambda f: put(f[1][0], 1, b"")),  # no image
+        lambda d: changed(d, lambda f: put(f[1][0], 1, "image")),
+        lambda d: changed(d, lambda f: put(f, 1, [])),
+        lambda d: changed(d, lambda f: put(f, 1, {})),
+        lambda d: changed(d, lambda f: f[1].append([[], b"x", 1])),
+        lambda d: changed(d, lambda f: f[1].append(f[1][0])),  # each metric twice
+        lambda d: changed(d, lambda f: f.append(1)),
     ],
 )
 def test_damaged_files_are_ignored_and_rewritten(
@@ -108,9 +128,7 @@ def test_a_plan_must_hold_the_metrics_asked_for(
 ) -> None:
     """The key is right, the list of metrics in the group is not."""
     _, data, image = cached
-    body = data[HEADER:]
-    at = body.rindex(b"sm__inst_executed.sum")
-    bad = sealed(body[:at] + b"sm__inst_executed.max" + body[at + 21 :])
+    bad = changed(data, lambda f: put(f[1][0][0], 2, "sm__inst_executed.max"))
     file = with_file(tmp_path / "bad", cached, bad)
     [group] = plan(library, file.parent)
     assert (group.image, group.metrics) == (image, sorted(METRICS))
@@ -120,7 +138,7 @@ def test_files_that_others_could_have_written_are_ignored(
     library: _core.CuptiLibrary, cached: tuple[Path, bytes, bytes], tmp_path: Path
 ) -> None:
     _, data, image = cached
-    marked = sealed(data[HEADER:].replace(image, bytes(len(image))))
+    marked = sealed(data[DIGEST:].replace(image, bytes(len(image))))
     writable = with_file(tmp_path / "writable", cached, marked)
     writable.chmod(0o666)
     linked = with_file(tmp_path / "linked", cached, marked)
@@ -137,7 +155,7 @@ def test_files_that_others_could_have_written_are_ignored(
 
 @pytest.mark.parametrize("folder", ["/proc/no/such/folder", "/dev/null", "/dev/null/plans", "a\0b"])
 def test_a_folder_that_cannot_be_written_is_no_error(library: _core.CuptiLibrary, folder: str) -> None:
-    planner = _core.MetricPlanner(library, "GH100", cache_dir=folder)
+    planner = CachedPlanner(library, "GH100", cache_dir=folder)
     assert planner.plan(METRICS)[0].image == planner.plan(METRICS)[0].image
 
 
@@ -145,11 +163,11 @@ def test_what_a_plan_depends_on_has_plans_of_its_own(library: _core.CuptiLibrary
     folder = tmp_path / "plans"
     for chip in ("GH100", "GA100"):
         for sampling in (False, True):
-            planner = _core.MetricPlanner(library, chip, sampling, cache_dir=str(folder))
+            planner = CachedPlanner(library, chip, sampling, cache_dir=str(folder))
             planner.plan(METRICS)
             planner.plan(METRICS[:2])
     assert len(list(folder.iterdir())) == 8
-    _core.MetricPlanner(library, "GH100", cache_dir=str(folder)).one_pass_groups(METRICS)
+    CachedPlanner(library, "GH100", cache_dir=str(folder)).one_pass_groups(METRICS)
     assert len(list(folder.iterdir())) == 9
 
 
@@ -162,7 +180,7 @@ def test_errors_are_not_kept(library: _core.CuptiLibrary, tmp_path: Path) -> Non
 
 def test_the_folder_stays_small(library: _core.CuptiLibrary, tmp_path: Path) -> None:
     limit = 16_000
-    planner = _core.MetricPlanner(library, "GH100", cache_dir=str(tmp_path), cache_bytes=limit)
+    planner = CachedPlanner(library, "GH100", cache_dir=str(tmp_path), cache_bytes=limit)
     (tmp_path / "mine.txt").write_bytes(bytes(2 * limit))
     names = [b + ".sum" for b in planner.base_metrics("counter") if b.startswith("smsp__inst")][:40]
     newest = ""

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cuptiprof import _core
+from cuptiprof.device.plan_cache import CachedPlanner
 from cuptiprof.errors import DeviceError, MetricError
 
 pytest_plugins = ["nvidia_libraries"]
@@ -76,8 +77,8 @@ NVPERF = "nvperf = lambda: sorted({l.split()[-1] for l in open('/proc/self/maps'
 def test_nvperf_is_loaded_only_for_metrics_and_from_beside_libcupti(cupti_13_0: str, tmp_path: Path) -> None:
     """Not by importing, loading libcupti, making a planner, or a plan out of the cache."""
     code = NVPERF + (
-        "import cuptiprof; library = _core.load_cupti(sys.argv[1], 'test')\n"
-        "planner = _core.MetricPlanner(library, 'GH100', cache_dir=sys.argv[2]); print('made', *nvperf())\n"
+        "from cuptiprof.device.plan_cache import CachedPlanner; library = _core.load_cupti(sys.argv[1], 'test')\n"
+        "planner = CachedPlanner(library, 'GH100', cache_dir=sys.argv[2]); print('made', *nvperf())\n"
         "planner.plan(['sm__cycles_active.avg']); print('planned', *nvperf())\n"
         "planner.properties('sm__cycles_active.avg'); print('asked', *nvperf())\n"
         "_core.preload_nvperf(library); print('preloaded', *nvperf())"
@@ -307,7 +308,7 @@ def test_threads(library: _core.CuptiLibrary, gh100: _core.MetricPlanner) -> Non
     wrong: list[object] = []
 
     def work(seed: int) -> None:
-        own = _core.MetricPlanner(library, "GH100", cache_dir=f"/proc/no-such-folder-{seed}")
+        own = CachedPlanner(library, "GH100", cache_dir=f"/proc/no-such-folder-{seed}")
         for i in range(20):
             n = 1 + (seed + i) % 5
             for planner in (own, gh100):

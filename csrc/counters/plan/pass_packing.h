@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "counters/plan/plan_cache.h"
+#include "counters/plan/pass_group.h"
 
 namespace cuptiprof {
 

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "counters/plan/pass_packing.h"
-#include "counters/plan/plan_file.h"
 #include "cupti/call.h"
 #include "filter/nearest_names.h"
 
@@ -38,60 +37,21 @@ void sort_groups(std::vector<PassGroup>& groups) {
             [](const PassGroup& a, const PassGroup& b) { return a.metrics < b.metrics; });
 }
 
-// One cache for a process: sessions come and go. The stand-in has its own each time: its limits can change.
-std::shared_ptr<PlanCache> cache_for(const Api& api) {
-  static const auto shared = std::make_shared<PlanCache>();
-  return api.simulated ? std::make_shared<PlanCache>() : shared;
-}
-
-PlanRequest without_disk_if(bool simulated, PlanRequest request) {
-  if (simulated) request.cache_dir.clear();
-  return request;
-}
-
 }  // namespace
 
 Planner::Planner(std::shared_ptr<const Api> api, PlanRequest request)
-    : x_api(std::move(api)),
-      x_request(without_disk_if(x_api->simulated, std::move(request))),
-      x_cache(cache_for(*x_api)) {}
+    : x_api(std::move(api)), x_request(std::move(request)) {}
 
 const MetricHost& Planner::host() {
   if (!x_host) x_host.emplace(x_api, x_request.chip, x_request.type, x_request.availability);
   return *x_host;
 }
 
-std::string Planner::key(const char* kind, const Names& sorted) const {
-  const auto& a = x_request.availability;
-  std::string out = std::string(kind) + "\n" + x_request.chip + "\n" + std::to_string(x_api->version) +
-                    (x_api->planning_only ? " " + x_api->path : "") +
-                    (x_request.type == ProfilerType::kRange ? "\nrange\n" : "\nsampling\n") +
-                    std::to_string(a.size()) + " " +
-                    std::to_string(fnv1a({reinterpret_cast<const char*>(a.data()), a.size()}));
-  for (const std::string& m : sorted) out += "\n" + m;
-  return out;
-}
-
-// A file of the cache may say anything: at least it must be about these metrics, each once.
-std::optional<std::vector<PassGroup>> Planner::cached(const std::string& key, const Names& sorted) const {
-  auto groups = x_cache->find(x_request.cache_dir, key);
-  if (!groups) return std::nullopt;
-  Names all;
-  for (const PassGroup& g : *groups) all.insert(all.end(), g.metrics.begin(), g.metrics.end());
-  std::sort(all.begin(), all.end());
-  if (all != sorted) return std::nullopt;
-  return groups;
-}
-
 std::vector<PassGroup> Planner::plan(const Names& metrics) {
   const Names names = sorted_set(metrics);
   if (names.empty()) return {};
-  const std::string k = key("plan", names);
-  if (auto known = cached(k, names)) return *std::move(known);
   require_known(names);
-  std::vector<PassGroup> groups = configurations(names);
-  x_cache->put(x_request.cache_dir, x_request.cache_bytes, k, groups);
-  return groups;
+  return configurations(names);
 }
 
 void Planner::require_known(const Names& names) {
@@ -198,8 +158,6 @@ std::vector<PassGroup> Planner::split(const Names& sorted) {
 std::vector<PassGroup> Planner::one_pass_groups(const Names& metrics) {
   const Names names = sorted_set(metrics);
   if (names.empty()) return {};
-  const std::string k = key("one-pass", names);
-  if (auto known = cached(k, names)) return *std::move(known);
 
   std::vector<PassGroup> groups = plan(names);
   if (std::any_of(groups.begin(), groups.end(), [](const PassGroup& g) { return g.passes > 1; })) {
@@ -216,7 +174,6 @@ std::vector<PassGroup> Planner::one_pass_groups(const Names& metrics) {
     groups = pack_one_pass(units, fit);
     sort_groups(groups);
   }
-  x_cache->put(x_request.cache_dir, x_request.cache_bytes, k, groups);
   return groups;
 }
 

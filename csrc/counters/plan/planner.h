@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "counters/plan/metric_host.h"
-#include "counters/plan/plan_cache.h"
+#include "counters/plan/pass_group.h"
 
 namespace cuptiprof {
 
@@ -15,11 +15,10 @@ struct PlanRequest {
   std::string chip;
   ProfilerType type = ProfilerType::kRange;
   std::vector<uint8_t> availability;  // counter availability of the device; empty: all the chip has
-  std::string cache_dir;              // empty: plans are kept in memory only
-  uint64_t cache_bytes = PlanCache::kDefaultBytes;  // of cache_dir
 };
 
-// One thread at a time. Loads nothing before the first set that is in no cache.
+// One thread at a time. Loads nothing before the first question. Nothing is remembered here: plans are in
+// cuptiprof/device/plan_cache.py.
 class Planner {
  public:
   Planner(std::shared_ptr<const Api> api, PlanRequest request);
@@ -40,8 +39,6 @@ class Planner {
  private:
   using Names = std::vector<std::string>;
 
-  std::string key(const char* kind, const Names& sorted) const;
-  std::optional<std::vector<PassGroup>> cached(const std::string& key, const Names& sorted) const;
   void require_known(const Names& names);
   ConfigImage attempt(const Names& names) const;
   std::vector<PassGroup> configurations(const Names& sorted);
@@ -51,7 +48,6 @@ class Planner {
 
   const std::shared_ptr<const Api> x_api;
   const PlanRequest x_request;
-  const std::shared_ptr<PlanCache> x_cache;
   std::optional<MetricHost> x_host;  // answers questions only; each configuration takes a new one
 };
 
