@@ -21,5 +21,6 @@ void register_schema(pybind11::module_& m);
 void register_filter(pybind11::module_& m);
 void register_filter_columns(pybind11::module_& m);
 void register_session(pybind11::module_& m);
+void register_store(pybind11::module_& m);
 
 }  // namespace cuptiprof

@@ -13,5 +13,6 @@ PYBIND11_MODULE(_core, m) {
   cuptiprof::register_schema(m);
   cuptiprof::register_filter(m);
   cuptiprof::register_filter_columns(m);
+  cuptiprof::register_store(m);
   cuptiprof::register_session(m);
 }
