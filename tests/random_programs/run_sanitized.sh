@@ -21,8 +21,8 @@ build_and_run() {
    export LD_PRELOAD="$(gcc -print-file-name="$runtime") $(gcc -print-file-name=libstdc++.so)"
    cd tests
    # An editable install comes before PYTHONPATH, and is not instrumented.
-   python -W ignore -c "import cuptiprof, sys; sys.exit(not cuptiprof.__file__.startswith('$room'))"
-   python -W ignore -m random_programs --seed "$seed" --programs "$programs") || return 1
+   python -W ignore -c "import cuptiprof, sys; sys.exit(not cuptiprof.__file__.startswith('$room'))" &&
+     python -W ignore -m random_programs --seed "$seed" --programs "$programs") || return 1
   echo "== $sanitizer: done after $((SECONDS - began)) s"
 }
 
