@@ -5,6 +5,7 @@
 // thread (the Python side serialises them). counts(), losses(), notes() and state() may come meanwhile.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -104,7 +105,7 @@ class Session {
   Deadline capture_deadline() const noexcept;
 
   SessionOptions x_options;
-  State x_state = State::kIdle;
+  std::atomic<State> x_state{State::kIdle};  // asked for by any thread, x_final with it
   int x_pid = 0;
   size_t x_table_bytes = 0;
   std::unique_ptr<Decoder> x_decoder;

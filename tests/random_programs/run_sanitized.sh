@@ -6,8 +6,9 @@ cd "$(dirname "$0")/../.."
 programs=${1:-200} seed=${2:-1}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2> /dev/null || true; rm -rf "$work"' EXIT
-# Python's own arenas live as long as the process: leaks are for tests/native. A report ends the run.
-export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# Python's own arenas live as long as the process: leaks are for tests/native. What is freed is kept for a while, but not
+# so much that the programs seem to grow. A report ends the run.
+export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/random_programs/tsan.supp
 
 build_and_run() {
