@@ -16,6 +16,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first")
     parser.add_argument("--program", type=int, help="only this one, printed")
     parser.add_argument("--minutes", type=float, help="as many as fit")
+    parser.add_argument("--any-memory", action="store_true", help="may grow: sanitizers keep what is freed")
     arguments = parser.parse_args()
     numbers: Iterable[int] = range(arguments.first, arguments.first + arguments.programs)
     until = None
@@ -25,7 +26,7 @@ def main() -> None:
     elif arguments.minutes:
         numbers, until = itertools.count(arguments.first), time.monotonic() + 60 * arguments.minutes
     began = time.monotonic()
-    done = run(arguments.seed, numbers, until)
+    done = run(arguments.seed, numbers, until, any_memory=arguments.any_memory)
     print(f"{done} programs of seed {arguments.seed} in {time.monotonic() - began:.0f} s")
 
 
