@@ -45,14 +45,15 @@ def _raw(column: Column, view: View, units: TimeUnit) -> list[tuple[str, list[An
             for i, axis in enumerate("xyz")
         ]
     if column.kind in ("text", "label", "metric_unit"):
-        return [(column.key, [_Blank if value is None else safe_text(str(value)) for value in values])]
+        shown = {value: _Blank if value is None else safe_text(str(value)) for value in set(values)}
+        return [(column.key, [shown[value] for value in values])]
     name = column.key
-    cells = [_Blank if is_missing(value) else value for value in values]
+    cells = values if set(map(type, values)) == {int} else [_Blank if is_missing(value) else value for value in values]
     if units not in ("auto", "ns") and column.kind in ("duration", "instant"):
         scale = ns_per(units)
         name = f"{name.removesuffix('_ns')}_{units}"
         cells = [value if value is _Blank else value / scale for value in cells]
-    return [(name, cells)]
+    return [(name, list(cells))]
 
 
 class _BlankCell(float):

@@ -9,6 +9,7 @@ import numpy as np
 
 from cuptiprof.analysis.gpu_work import bandwidths, kernel_names, memcpy_names, origin_ns
 from cuptiprof.data import enums
+from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.report.model import Column, View, left_out
@@ -94,18 +95,28 @@ def _strings(table: Table, column: str, rows: Array) -> list[str | None]:
 
 
 def _kernels(table: Table, rows: Array, demangle: bool) -> dict[str, list[Any]]:
-    names = kernel_names(table, demangle)
+    names = kernel_names(table, demangle, rows)
+    sizes = _launch_sizes(table, rows)
+    return {"name": [names.names[i] for i in names.ids.tolist()], **sizes}
 
-    def dims(what: str) -> list[Any]:
-        return list(zip(*(table[f"{what}_{axis}"][rows].tolist() for axis in "xyz"), strict=True))
 
-    sizes = ("static_shared_memory", "dynamic_shared_memory")
+def _launch_sizes(table: Table, rows: Array) -> dict[str, list[Any]]:
+    """One object a launch configuration, not a row: there may be millions."""
+    used, which = renumbered(table.codes("config")[rows])
+    assert table.configs is not None  # every Result gives its kernels one
+    configs = table.configs.where(used)
+    of_row = which.tolist()
+
+    def each(values: list[Any]) -> list[Any]:
+        return [values[i] for i in of_row]
+
     return {
-        "name": [names.names[i] for i in names.ids[rows].tolist()],
-        "grid": dims("grid"),
-        "block": dims("block"),
-        "registers": table["registers_per_thread"][rows].tolist(),
-        **{key: table[key][rows].tolist() for key in sizes},
+        **{
+            what: each(list(zip(*(configs[f"{what}_{axis}"].tolist() for axis in "xyz"), strict=True)))
+            for what in ("grid", "block")
+        },
+        "registers": each(configs["registers_per_thread"].tolist()),
+        **{key: each(configs[key].tolist()) for key in ("static_shared_memory", "dynamic_shared_memory")},
     }
 
 
@@ -118,9 +129,9 @@ def _rates(table: Table, rows: Array) -> dict[str, list[Any]]:
 
 
 def _memcpys(table: Table, rows: Array, demangle: bool) -> dict[str, list[Any]]:
-    names = memcpy_names(table)
+    names = memcpy_names(table, rows)
     return {
-        "name": [names.names[i] for i in names.ids[rows].tolist()],
+        "name": [names.names[i] for i in names.ids.tolist()],
         "src_memory": [enums.MEMORY_KINDS.get(kind, "Unknown") for kind in table["src_kind"][rows].tolist()],
         "dst_memory": [enums.MEMORY_KINDS.get(kind, "Unknown") for kind in table["dst_kind"][rows].tolist()],
         **_rates(table, rows),
