@@ -129,9 +129,9 @@ def join_launches(ranges: Table, kernels: Table) -> Int64:
     measured = np.flatnonzero((ranges.codes("kind") == LAUNCH) & (ranges.codes("correlation_id") != 0))
     found = match(kernels.codes("correlation_id"), ranges.codes("correlation_id")[measured])
     out = np.where(found >= 0, measured[found] if len(measured) else -1, -1)
-    # The kernels of a graph launch share its correlation ID: there the name must agree too.
-    _, inverse, count = np.unique(kernels.codes("correlation_id"), return_inverse=True, return_counts=True)
-    shared = np.flatnonzero((count > 1)[inverse.reshape(-1)] & (out >= 0))
+    # The kernels of a graph launch share its correlation ID, and so the range: there the name must agree too.
+    joined = np.flatnonzero(out >= 0)
+    shared = joined[np.bincount(out[joined], minlength=1)[out[joined]] > 1]
     out[shared[ranges.codes("name")[out[shared]] != kernels.codes("name")[shared]]] = -1
     return out.astype(np.int64)
 

@@ -10,6 +10,7 @@ import numpy as np
 from cuptiprof.analysis.counter_record import CounterRecord, MetricInfo
 from cuptiprof.analysis.kernel_counters import Float64, Int64, finite, match
 from cuptiprof.counters.plan import info_of
+from cuptiprof.data.codes import distinct_rows, renumbered
 from cuptiprof.data.enums import SAMPLE, STRATEGIES, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Strings, Table, schema
@@ -69,7 +70,7 @@ def _pair(runs: Sequence[Result], keys: tuple[str, ...], strings: Strings) -> tu
     paired = [run.metric_ranges.codes("kind") != SAMPLE for run in runs]
     numbers = [np.stack([_codes(run.metric_ranges, key, strings) for key in keys], axis=1) for run in runs]
     sizes = [len(part) for part in numbers]
-    _, key = np.unique(np.concatenate(numbers), axis=0, return_inverse=True)
+    _, key = distinct_rows(*np.concatenate(numbers).T)
     edges = np.cumsum([0, *sizes])
     width = max(sizes, default=0) + 1
     identities = []
@@ -104,9 +105,9 @@ def _codes(table: Table, column: str, strings: Strings) -> Int64:
 
 def _mapped(table: Table, codes: Array, strings: Strings) -> Array:
     """String indices of a table as indices into ``strings``."""
-    used, inverse = np.unique(codes, return_inverse=True)
-    new = np.array([strings.code(table.strings[int(code)]) for code in used], np.uint32)
-    out: Array = new[inverse.reshape(-1)] if len(new) else np.zeros(len(codes), np.uint32)
+    used, which = renumbered(codes)
+    new = np.array([strings.code(table.strings[code]) for code in used.tolist()], np.uint32)
+    out: Array = new[which] if len(new) else np.zeros(len(codes), np.uint32)
     return out
 
 

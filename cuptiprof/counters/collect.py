@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.counters.plan import CounterPlan
+from cuptiprof.data.codes import distinct_rows, first_rows
 from cuptiprof.data.enums import KERNEL, STRATEGIES, code_of
 from cuptiprof.data.tables import Array, Strings, Table
 from cuptiprof.metrics import Metric
@@ -130,13 +131,12 @@ def _over_occurrences(plan: CounterPlan, rows: Rows) -> tuple[dict[str, Array], 
     groups is computed from their means and marked.
     """
     key_columns = ("device", "name", "region", *_GEOMETRY)
-    keys = np.stack([rows[c].astype(np.int64) for c in key_columns], axis=1)
-    _, first, key = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    key = key.reshape(-1)
+    used, which = distinct_rows(*(rows[c] for c in key_columns))
+    first = first_rows(which, len(used))
     order = np.argsort(first, kind="stable")  # by first appearance
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    key, first = rank[key], first[order]
+    key, first = rank[which], first[order]
     count = len(first)
 
     ranges = _base_columns(rows, first)

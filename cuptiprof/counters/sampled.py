@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.counters.collect import statistics
+from cuptiprof.data.codes import distinct_rows, first_rows, renumbered
 from cuptiprof.data.enums import KERNEL, REGION
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.metrics import Metric
@@ -73,8 +74,7 @@ def join(metrics: Sequence[Metric], ranges: Table, values: Table, kernels: Table
     duration = kernels["end"] - kernels["start"]
     each = np.full((len(kernels), width), np.nan)
     behind = np.zeros(len(kernels), np.int64)
-    instance, of_instance = np.unique(kernels.codes("region_instance"), return_inverse=True)
-    of_instance = of_instance.reshape(-1)
+    instance, of_instance = renumbered(kernels.codes("region_instance"))
     span_start = np.full(len(instance), np.iinfo(np.int64).max)
     span_end = np.full(len(instance), np.iinfo(np.int64).min)
     np.minimum.at(span_start, of_instance, kernels["start"])
@@ -117,9 +117,9 @@ def _aggregate(
     """One row a key: rates weighted by duration, counts averaged; with smallest, largest and spread over the occurrences."""
     if not len(at):
         return {}, {}
-    _, first, key = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    key = key.reshape(-1)
-    count, width = len(first), each.shape[1]
+    used, key = distinct_rows(*keys.T)
+    count, width = len(used), each.shape[1]
+    first = first_rows(key, count)
     source = at[first]
     ranges = {c: kernels.codes(c)[source] for c in ("region", "thread", "device", "context", "stream")}
     ranges["name"] = kernels.codes("name" if kind == KERNEL else "region")[source]

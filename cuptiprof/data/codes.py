@@ -46,6 +46,13 @@ def distinct_rows(*columns: Array) -> tuple[Int64, npt.NDArray[np.uint32]]:
     return rows, which
 
 
+def first_rows(which: Array, count: int) -> Int64:
+    """The first row of each of the numbers 0..count-1 in `which`."""
+    out = np.zeros(count, np.int64)
+    out[which[::-1]] = np.arange(len(which) - 1, -1, -1)  # of several the last that is written stays
+    return out
+
+
 def _range(values: Array) -> tuple[int, int]:
     if not len(values):
         return 0, 0

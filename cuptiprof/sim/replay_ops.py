@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cuptiprof.data.codes import distinct_rows, renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.sim.sim_device import DRIVER, OP_DTYPE, RUNTIME, Flag, Op, SimDevice
 
@@ -112,9 +113,9 @@ class Builder:
     def _kernels(self, ops: Ops) -> None:
         table, configs = self._r.kernels, self._r.launch_configs
         codes = table.codes("name")
-        used, inverse = np.unique(codes, return_inverse=True)
-        addresses = [self._device.name_address(table.strings[int(c)]) for c in used]
-        ops["name"] = np.array(addresses, np.uint64)[inverse] if len(used) else 0
+        used, which = renumbered(codes)
+        addresses = [self._device.name_address(table.strings[code]) for code in used.tolist()]
+        ops["name"] = np.array(addresses, np.uint64)[which] if len(used) else 0
         if not len(table):
             return
         config = table.codes("config")
@@ -132,10 +133,9 @@ class Builder:
         for field, column in _CALL.items():
             ops[field] = table.codes(column)
         # A callback ID that is missing, or that is not the name's (another CUPTI's, another vendor's): the name counts.
-        keys = np.stack([ops["domain"], ops["cbid"], table.codes("name")], axis=1)
-        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
-        cbids = [self._cbid(int(d), int(c), table.strings[int(n)]) for d, c, n in distinct]
-        ops["cbid"] = np.array(cbids, np.uint32)[inverse.reshape(-1)] if len(cbids) else 0
+        distinct, which = distinct_rows(ops["domain"], ops["cbid"], table.codes("name"))
+        cbids = [self._cbid(domain, cbid, table.strings[name]) for domain, cbid, name in distinct.tolist()]
+        ops["cbid"] = np.array(cbids, np.uint32)[which] if len(cbids) else 0
         return ops
 
     def _cbid(self, domain: int, cbid: int, name: str) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuptiprof.data.codes import distinct, distinct_rows, renumbered
+from cuptiprof.data.codes import distinct, distinct_rows, first_rows, renumbered
 
 near = st.integers(-3, 60)
 far = st.sampled_from([-(2**62), -1, 0, 5, 2**40, 2**62])
@@ -34,6 +34,8 @@ def test_distinct_rows_are_unique_rows(found: list[tuple[int, int, int]]) -> Non
     rows, which = distinct_rows(*columns)
     assert [tuple(row) for row in rows.tolist()] == sorted(set(found))
     assert [tuple(row) for row in rows[which].tolist()] == found
+    first = first_rows(which, len(rows)).tolist()
+    assert first == [found.index(tuple(row)) for row in rows.tolist()]
 
 
 def test_all_different_and_far_apart() -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cuptiprof.analysis.counted import NOTHING, dense, device_label, device_labels, range_names, units
 from cuptiprof.analysis.kernel_counters import Float64, Int64, finite
+from cuptiprof.data.codes import distinct_rows, first_rows
 from cuptiprof.data.enums import KERNEL, LAUNCH, REGION, SAMPLE, STRATEGIES, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, Heading, View
@@ -162,9 +163,8 @@ def aggregate(result: Result, demangle: bool) -> Aggregate:
     if not len(rows):
         empty = np.zeros(0)
         return Aggregate(list(names.names), metrics, none, none, none, none, none, empty, empty, empty, none)
-    keys = np.stack([ranges["device"][where].astype(np.int64), kind, dense(names.ids)[where], metric], axis=1)
-    used, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    used, inverse = distinct_rows(ranges["device"][where], kind, dense(names.ids)[where], metric)
+    first = first_rows(inverse, len(used))
     order = np.argsort(inverse, kind="stable")
     edges = np.r_[0, np.flatnonzero(np.diff(inverse[order])) + 1]
     count = np.add.reduceat(weight[order], edges)
