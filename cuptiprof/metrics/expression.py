@@ -1,8 +1,6 @@
 """Expressions over perfworks metrics: parsed once, evaluated on whole columns. No ``eval``.
 
-    sum     := product (("+" | "-") product)*
-    product := factor (("*" | "/") factor)*
-    factor  := ("+" | "-") factor | number | metric | function "(" sum ")" | "(" sum ")"
+Python's syntax, of which only numbers, ``+ - * /``, brackets, dotted names of metrics and functions of one argument.
 
 A division by zero has no value: NaN, never infinity, so that one empty kernel cannot spoil a mean unseen.
 ``nan_as_zero(x)``, as in Nsight Compute's own derived metrics, says that no work counts as 0.
@@ -10,8 +8,8 @@ A division by zero has no value: NaN, never infinity, so that one empty kernel c
 
 from __future__ import annotations
 
+import ast
 import functools
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -23,14 +21,6 @@ from cuptiprof.errors import MetricError
 Values: TypeAlias = npt.NDArray[np.float64]
 
 MAX_LENGTH = 8192  # characters; the longest of the catalogue has 700
-MAX_DEPTH = 64  # brackets and signs inside one another
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)"
-    r"|(?P<sign>[-+*/()]))",
-    re.ASCII,
-)
 
 
 def _divide(a: Values, b: Values) -> Values:
@@ -43,11 +33,11 @@ def _nan_as_zero(a: Values) -> Values:
 
 
 _FUNCTIONS: dict[str, Callable[[Values], Values]] = {"nan_as_zero": _nan_as_zero}
-_OPERATORS: dict[str, Callable[[Values, Values], Values]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": _divide,
+_OPERATORS: dict[type[ast.operator], Callable[[Values, Values], Values]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: _divide,
 }
 
 
@@ -63,10 +53,10 @@ class Expression:
         """Parse ``text``.
 
         Raises:
-            MetricError: not an expression, or longer or deeper than any honest one.
+            MetricError: not an expression, or longer or deeper than any honest one (some 2,500 terms are not).
         """
         self.text = text
-        self._program = _Parser(text).program()
+        self._program = _program(text)
         self.inputs = tuple(dict.fromkeys(value for code, value in self._program if code == "name"))
 
     def __repr__(self) -> str:
@@ -94,12 +84,12 @@ class Expression:
                 elif code == "name":
                     stack.append(columns[value])
                 elif code == "call":
-                    stack.append(_FUNCTIONS[value](stack.pop()))
+                    stack.append(value(stack.pop()))
                 elif code == "negate":
                     stack.append(np.negative(stack.pop()))
                 else:
                     b, a = stack.pop(), stack.pop()
-                    stack.append(_OPERATORS[value](a, b))
+                    stack.append(value(a, b))
         result: Values = np.array(np.broadcast_to(stack.pop(), shape), np.float64)
         return result
 
@@ -114,99 +104,63 @@ def parse(text: str) -> Expression:
     return Expression(text)
 
 
-class _Parser:
-    """Recursive descent to a stack program: (code, value) with codes number, name, call, negate, operator."""
+def _program(text: str) -> list[tuple[str, Any]]:
+    """For a stack: (code, value) with codes number, name, call, negate and operator."""
+    if len(text) > MAX_LENGTH:
+        raise MetricError(f"the expression has {len(text)} characters, more than {MAX_LENGTH}")
+    if not text.isascii():  # Python would take other letters for these
+        raise MetricError(f"cannot read {_short(text)!r}: an expression is ASCII")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError as e:
+        where = f" at character {e.offset}" if e.offset else ""
+        raise MetricError(f"cannot read {_short(text)!r}: {_short(e.msg)}{where}") from None
+    except (ValueError, RecursionError, MemoryError) as e:
+        raise MetricError(f"cannot read {_short(text)!r}: {_short(str(e)) or 'nested too deep'}") from None
+    # Python's trees lean to the left, one level a term: a walk that recursed would end where they are long.
+    backwards: list[tuple[str, Any]] = []
+    left: list[ast.expr] = [tree.body]
+    while left:
+        match left.pop():
+            case ast.BinOp(a, sign, b) if type(sign) in _OPERATORS:
+                backwards.append(("operator", _OPERATORS[type(sign)]))
+                left += (a, b)
+            case ast.UnaryOp(ast.UAdd(), a):
+                left.append(a)
+            case ast.UnaryOp(ast.USub(), a):
+                backwards.append(("negate", None))
+                left.append(a)
+            case ast.Constant(int() | float() as value) if not isinstance(value, bool):
+                backwards.append(("number", _number(value, text)))
+            case ast.Call(ast.Name(function), [ast.expr() as a], []) if not isinstance(a, ast.Starred):
+                if function not in _FUNCTIONS:
+                    raise MetricError(f"unknown function {function!r}", hint=f"known: {', '.join(_FUNCTIONS)}")
+                backwards.append(("call", _FUNCTIONS[function]))
+                left.append(a)
+            case ast.Name() | ast.Attribute() as node if (name := _dotted(node)) is not None:
+                if "__" not in name:
+                    raise MetricError(f"{name!r} in {_short(text)!r} is not a perfworks metric")
+                backwards.append(("name", name))
+            case node:
+                there = ast.get_source_segment(text.strip(), node) or ""
+                raise MetricError(f"{_short(there)!r} at character {node.col_offset + 1} has no place in an expression")
+    return backwards[::-1]
 
-    def __init__(self, text: str) -> None:
-        if len(text) > MAX_LENGTH:
-            raise MetricError(f"the expression has {len(text)} characters, more than {MAX_LENGTH}")
-        self._text = text
-        self._tokens = self._split()
-        self._at = 0
-        self._depth = 0
-        self._out: list[tuple[str, Any]] = []
 
-    def program(self) -> list[tuple[str, Any]]:
-        self._sum()
-        if self._peek() is not None:
-            raise self._error()
-        return self._out
+def _number(value: float, text: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise MetricError(f"a number in {_short(text)!r} is beyond float64") from None
 
-    def _split(self) -> list[tuple[str, str, int]]:
-        tokens, at, end = [], 0, len(self._text.rstrip())
-        while at < end:
-            match = _TOKEN.match(self._text, at)
-            if match is None or match.lastgroup is None:
-                raise MetricError(f"cannot read {self._text[at : at + 20]!r} in the expression {_short(self._text)!r}")
-            tokens.append((match.lastgroup, match.group(match.lastgroup), match.start(match.lastgroup)))
-            at = match.end()
-        return tokens
 
-    def _peek(self) -> str | None:
-        """The next sign, "number" or "name"; None at the end."""
-        if self._at == len(self._tokens):
-            return None
-        group, text, _ = self._tokens[self._at]
-        return text if group == "sign" else group
-
-    def _next(self) -> str:
-        self._at += 1
-        return self._tokens[self._at - 1][1]
-
-    def _sum(self) -> None:
-        self._chain(self._product, "+-")
-
-    def _product(self) -> None:
-        self._chain(self._factor, "*/")
-
-    def _chain(self, part: Callable[[], None], signs: str) -> None:
-        part()
-        while (sign := self._peek()) is not None and sign in signs:
-            self._next()
-            part()
-            self._out.append(("operator", sign))
-
-    def _factor(self) -> None:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise MetricError(f"the expression {_short(self._text)!r} is nested deeper than {MAX_DEPTH}")
-        kind = self._peek()
-        if kind in ("+", "-"):
-            self._next()
-            self._factor()
-            if kind == "-":
-                self._out.append(("negate", None))
-        elif kind == "number":
-            self._out.append(("number", float(self._next())))
-        elif kind == "name":
-            name = self._next()
-            if self._peek() == "(":
-                if name not in _FUNCTIONS:
-                    raise MetricError(f"unknown function {name!r}", hint=f"known: {', '.join(_FUNCTIONS)}")
-                self._brackets()
-                self._out.append(("call", name))
-            elif "__" in name:
-                self._out.append(("name", name))
-            else:
-                raise MetricError(f"{name!r} in {_short(self._text)!r} is not a perfworks metric")
-        elif kind == "(":
-            self._brackets()
-        else:
-            raise self._error()
-        self._depth -= 1
-
-    def _brackets(self) -> None:
-        self._next()
-        self._sum()
-        if self._peek() != ")":
-            raise self._error()
-        self._next()
-
-    def _error(self) -> MetricError:
-        if self._at == len(self._tokens):
-            return MetricError(f"the expression {_short(self._text)!r} ends too early")
-        _, text, at = self._tokens[self._at]
-        return MetricError(f"{text!r} at character {at + 1} of {_short(self._text)!r} is out of place")
+def _dotted(node: ast.expr) -> str | None:
+    """``a.b.c``; None: not names all the way."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
 def _short(text: str) -> str:
