@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tempfile
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,13 +32,13 @@ class Destination:
     format: Format | None
     overwrite: bool
 
-    def write(self, result: Result) -> None:
-        """Save or export.
+    def write(self, result: Result, *, bar: bool = True) -> None:
+        """Save or export, on a terminal with a progress bar.
 
         Raises:
             ResultError: it cannot be written any more.
         """
-        with progress_bar(f"writing {self.path}") as progress:
+        with progress_bar(f"writing {self.path}") if bar else nullcontext() as progress:
             if self.format is None:
                 result.save(self.path, overwrite=self.overwrite, progress=progress)
             else:

@@ -86,7 +86,7 @@ def print_reports(reports: list[Report], arguments: argparse.Namespace, *, defau
     if form is None:
         form = "rich" if stream is not None and stream.isatty() else "text"
     texts = [render(r, form) for r in reports]
-    joined = "\n".join(texts)
+    joined = "\n".join(texts) if form != "json" or len(texts) == 1 else f"[{','.join(texts)}]\n"
     if stream is not None:
         write(stream, joined)
         return

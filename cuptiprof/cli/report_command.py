@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
+from cuptiprof.io.run_folder import RUN_FILE, runs_in
 from cuptiprof.io.runs import open_run
 
 SUMMARY = "Print reports of a saved run or a torch.profiler trace."
@@ -15,17 +17,27 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN_OR_TRACE", help="a saved run, or a torch.profiler trace (.json, .json.gz)")
+    parser.add_argument("path", metavar="RUN_OR_TRACE", help="a saved run, a folder of them, or a torch.profiler trace")
     parser.add_argument("-k", "--kernel-name", dest="kernels", metavar="PATTERN", help='glob or "regex:..."')
     add_format_arguments(parser)
 
 
+def _runs(path: str) -> list[str]:
+    """Itself, or of a folder of runs (``run --profile-child-processes``) each."""
+    if os.path.exists(os.path.join(path, RUN_FILE)):
+        return [path]
+    return [str(run) for run in runs_in(path)] or [path]
+
+
 def main(arguments: argparse.Namespace) -> int:
     resolve_log_file(arguments)
-    with progress_bar(f"reading {arguments.path}") as progress:
-        result = open_run(arguments.path, progress)
-    if arguments.kernels:
-        result = result.filter(arguments.kernels)
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
-    print_reports([result.report(v, **options) for v in arguments.view or ("summary",)], arguments)
+    reports = []
+    for path in _runs(arguments.path):
+        with progress_bar(f"reading {path}") as progress:
+            result = open_run(path, progress)
+        if arguments.kernels:
+            result = result.filter(arguments.kernels)
+        reports += [result.report(v, **options) for v in arguments.view or ("summary",)]
+    print_reports(reports, arguments)
     return 0

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
-import warnings
-from typing import Any
+from contextlib import nullcontext
 
-import cuptiprof
 from cuptiprof.cli import application_runs
 from cuptiprof.cli.argument_types import count, seconds
+from cuptiprof.cli.child_processes import ChildProcesses, children_seconds, results_of, unprofiled_children
 from cuptiprof.cli.destination import Destination, destination
 from cuptiprof.cli.metric_arguments import add_counter_arguments, counter_options, counter_views, take_short_option
 from cuptiprof.cli.output import add_format_arguments, print_reports, resolve_log_file, usable
+from cuptiprof.cli.run_session import RunSession
 from cuptiprof.cli.script import finishing, run_script
 from cuptiprof.cli.what_to_run import find_script
-from cuptiprof.counters.live import CounterWarning
 from cuptiprof.data.activities import KINDS
 from cuptiprof.data.result import Result
-from cuptiprof.errors import CuptiprofError, FilterError
+from cuptiprof.errors import CuptiprofError
 from cuptiprof.session.arguments import KEEP
-from cuptiprof.session.assemble import DepartedWarning, EmptySelectionWarning
 
 SUMMARY = "Profile an unmodified Python script."
 EXAMPLES = """examples:
@@ -49,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--activities", metavar="LIST", help=f"comma-separated, of: {', '.join(KINDS)}")
     parser.add_argument("--profile-from-start", choices=("on", "off"), default="on",
                         help="off: only between cudaProfilerStart and cudaProfilerStop")  # fmt: skip
+    parser.add_argument("--profile-child-processes", action="store_true",
+                        help="nvprof's: Python processes that the script starts, too (not forks); -o is then a folder of runs")  # fmt: skip
     parser.add_argument("-t", "--timeout", type=seconds, metavar="SECONDS", help="collect for at most so long")
     parser.add_argument("--budget", default="256 MB", help="memory for what is kept (default 256 MB)")
     parser.add_argument("--keep", choices=KEEP, default="latest", help="what to keep when the budget is used up")
@@ -92,86 +91,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     arguments = take_short_option(arguments)
     find_script(arguments)
-    place = destination(arguments.output, overwrite=arguments.force_overwrite) if arguments.output is not None else None
     resolve_log_file(arguments)
-    counters = counter_options(arguments)
+    counter_options(arguments)  # raises
+    children = ChildProcesses(arguments) if arguments.profile_child_processes else None
+    if children is not None:
+        place = children.place
+    else:
+        place = (
+            destination(arguments.output, overwrite=arguments.force_overwrite) if arguments.output is not None else None
+        )
     if arguments.replay_mode == "application":
         plan = application_runs.plan_script_runs(arguments)
         if arguments.explain:
             sys.stderr.write(plan.text())
         result, status = application_runs.run_script_again(arguments, plan)
-        return _save_and_report(result, arguments, place, status)
-    prof = cuptiprof.profile(
-        device=arguments.device,
-        activities=arguments.activities.split(",") if arguments.activities else None,
-        kernels=_filter(arguments),
-        keep=arguments.keep,
-        budget=arguments.budget,
-        profile_from_start=arguments.profile_from_start == "on",
-        **counters,
-    )
-    prof.start()
-    timer = None
-    if arguments.timeout:
-        timer = threading.Timer(arguments.timeout, _pause, [prof])
-        timer.daemon = True
-        timer.start()
-    ended = run_script(arguments)
+        return _save_and_report([result], arguments, place, status)
+    session = RunSession(arguments)
+    session.start()
+    before = children_seconds()
+    with children or nullcontext():
+        ended = run_script(arguments)
     if ended.forked:
         return ended.leave()
-    if timer is not None:
-        timer.cancel()
     with finishing(ended):
-        with warnings.catch_warnings():
-            for kind in (EmptySelectionWarning, *(() if arguments.quiet else (CounterWarning, DepartedWarning))):
-                warnings.simplefilter("ignore", kind)  # the report's header says it
-            result = prof.stop()
-        ended.status = _save_and_report(result, arguments, place, ended.status)
+        result = session.stop(quiet=arguments.quiet)
+        if children is None:
+            results = [_with_note(result, unprofiled_children(before))]
+        else:
+            records = children.collect()
+            results = [result, *results_of(records)]
+            _with_note(result, children.note(records))
+        ended.status = _save_and_report(results, arguments, place, ended.status)
+        if children is not None:
+            children.forget()
     return ended.leave()
 
 
-def _pause(prof: cuptiprof.profile) -> None:
-    if prof.state == "running":
-        prof.pause()
+def _with_note(result: Result, note: str) -> Result:
+    if note:
+        old = result.metadata.get("note")
+        result.metadata["note"] = f"{old}; {note}" if old else note
+    return result
 
 
-def _filter(arguments: argparse.Namespace) -> Any:
-    from cuptiprof.filter.kernel_filter import KernelFilter
-
-    a = arguments
+def _save_and_report(
+    results: list[Result], arguments: argparse.Namespace, place: Destination | None, status: int
+) -> int:
+    """Whatever can be: saved is the first. Returns the exit status, which a failure here makes 1 unless the script failed by itself."""
+    is_saved = place is None or place.write_or_beside(results[0])
     try:
-        devices = [int(d) for d in a.devices.split(",")] if a.devices else None
-    except ValueError:
-        raise FilterError(f"--devices {a.devices}: not a list of numbers", hint="for example --devices 0,2") from None
-    ncu = a.kernel_name or a.kernel_id or a.nvtx_include or a.nvtx_exclude
-    if a.kernels and ncu:
-        raise FilterError("--kernels (nvprof) and -k/--kernel-id/--nvtx-include (ncu) do not go together")
-    if a.kernels and all(spec.startswith("regex:") and spec.count(":") == 1 for spec in a.kernels):
-        # profile(kernels="regex:...") as it is written in Python; as a regex of nvprof's it could match nothing.
-        return KernelFilter(list(a.kernels), devices=devices, skip=a.launch_skip, count=a.launch_count)
-    if a.kernels:
-        return KernelFilter.from_nvprof(a.kernels, devices=devices, skip=a.launch_skip, count=a.launch_count)
-    if ncu or devices or a.launch_skip or a.launch_count is not None or a.launch_skip_before_match:
-        return KernelFilter.from_ncu(
-            kernel_name=a.kernel_name,
-            kernel_id=a.kernel_id,
-            base=a.kernel_name_base,
-            nvtx_include=a.nvtx_include,
-            nvtx_exclude=a.nvtx_exclude,
-            skip=a.launch_skip,
-            count=a.launch_count,
-            skip_before_match=a.launch_skip_before_match,
-            devices=devices,
-            mode=a.filter_mode,
-        )
-    return None
-
-
-def _save_and_report(result: Result, arguments: argparse.Namespace, place: Destination | None, status: int) -> int:
-    """Whatever can be; the exit status, which a failure here makes 1 unless the script failed by itself."""
-    is_saved = place is None or place.write_or_beside(result)
-    try:
-        _report(result, arguments)
+        _report(results, arguments)
     except CuptiprofError as e:
         if usable(sys.stderr):
             print(f"cuptiprof: {e}", file=sys.stderr)
@@ -179,11 +148,13 @@ def _save_and_report(result: Result, arguments: argparse.Namespace, place: Desti
     return status if is_saved else status or 1
 
 
-def _report(result: Result, arguments: argparse.Namespace) -> None:
+def _report(results: list[Result], arguments: argparse.Namespace) -> None:
     if arguments.quiet or (arguments.log_file is None and not usable(sys.stderr)):
         return
-    views = (
-        arguments.view or counter_views(arguments) or (["regions", "summary"] if len(result.regions) else ["summary"])
-    )
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
-    print_reports([result.report(v, **options) for v in dict.fromkeys(views)], arguments, default="%2")
+    reports = [r.report(v, **options) for r in results for v in dict.fromkeys(_views(r, arguments))]
+    print_reports(reports, arguments, default="%2")
+
+
+def _views(result: Result, arguments: argparse.Namespace) -> list[str]:
+    return arguments.view or counter_views(arguments) or (["regions"] * bool(len(result.regions)) + ["summary"])

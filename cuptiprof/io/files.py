@@ -112,14 +112,14 @@ def identity(path: Path) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
-_HOW_TO_REPLACE = "choose another name, or replace it: -f on the command line, overwrite=True in Python"
+HOW_TO_REPLACE = "choose another name, or replace it: -f on the command line, overwrite=True in Python"
 
 
 def _refuse_file(target: Path, path: str | os.PathLike[str], *, overwrite: bool) -> None:
     if target.is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not overwrite and os.path.lexists(target) and not _is_special(target):
-        raise ResultError(f"{_shown(path)} exists", hint=_HOW_TO_REPLACE)
+        raise ResultError(f"{_shown(path)} exists", hint=HOW_TO_REPLACE)
 
 
 def _refuse_folder(target: Path, path: str | os.PathLike[str], *, overwrite: bool) -> None:
@@ -127,7 +127,7 @@ def _refuse_folder(target: Path, path: str | os.PathLike[str], *, overwrite: boo
     if exists and not (target / "run.json").is_file():
         raise ResultError(f"{_shown(path)} is not a saved run and is not replaced", hint="choose another name")
     if exists and not overwrite:
-        raise ResultError(f"{_shown(path)} exists", hint=_HOW_TO_REPLACE)
+        raise ResultError(f"{_shown(path)} exists", hint=HOW_TO_REPLACE)
 
 
 def _link(temporary: Path, target: Path, path: str | os.PathLike[str]) -> bool:

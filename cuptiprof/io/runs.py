@@ -11,6 +11,7 @@ from cuptiprof.errors import ResultError
 from cuptiprof.io import run_format1
 from cuptiprof.io.files import identity
 from cuptiprof.io.run_columns import ParquetTable, lazy_table, read_configs, read_strings
+from cuptiprof.io.run_folder import runs_in
 from cuptiprof.io.run_header import read_header
 
 _TRIES = 50
@@ -42,6 +43,11 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
 
         if spilled := find_spill(file):
             return open_spill(spilled, progress)
+        if runs := runs_in(file):
+            raise ResultError(
+                f"{file} holds {len(runs)} runs, one of each process",
+                hint=f"open one of them, such as {runs[0]}; `cuptiprof report {file}` shows them all",
+            )
     for _ in range(_TRIES):
         before = identity(file)
         try:

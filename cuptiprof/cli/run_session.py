@@ -1,0 +1,91 @@
+"""The session that ``cuptiprof run``'s options ask for: in its own process, and in the children of the script."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import warnings
+from typing import Any
+
+import cuptiprof
+from cuptiprof.cli.metric_arguments import counter_options
+from cuptiprof.counters.live import CounterWarning
+from cuptiprof.data.result import Result
+from cuptiprof.errors import FilterError
+from cuptiprof.session.assemble import DepartedWarning, EmptySelectionWarning
+
+
+class RunSession:
+    """A session that has not started."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        """
+        Raises:
+            CuptiprofError: an option that is no such thing.
+        """
+        self._timeout: float | None = arguments.timeout
+        self._timer: threading.Timer | None = None
+        self._profile = cuptiprof.profile(
+            device=arguments.device,
+            activities=arguments.activities.split(",") if arguments.activities else None,
+            kernels=_filter(arguments),
+            keep=arguments.keep,
+            budget=arguments.budget,
+            profile_from_start=arguments.profile_from_start == "on",
+            **counter_options(arguments),
+        )
+
+    def start(self) -> None:
+        """See ``profile.start``."""
+        self._profile.start()
+        if self._timeout:
+            self._timer = threading.Timer(self._timeout, self._pause)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stop(self, *, quiet: bool) -> Result:
+        """Args:
+        quiet: nothing is printed that would say what warnings say.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        with warnings.catch_warnings():
+            for kind in (EmptySelectionWarning, *(() if quiet else (CounterWarning, DepartedWarning))):
+                warnings.simplefilter("ignore", kind)  # the report's header says it
+            return self._profile.stop()
+
+    def _pause(self) -> None:
+        if self._profile.state == "running":
+            self._profile.pause()
+
+
+def _filter(arguments: argparse.Namespace) -> Any:
+    from cuptiprof.filter.kernel_filter import KernelFilter
+
+    a = arguments
+    try:
+        devices = [int(d) for d in a.devices.split(",")] if a.devices else None
+    except ValueError:
+        raise FilterError(f"--devices {a.devices}: not a list of numbers", hint="for example --devices 0,2") from None
+    ncu = a.kernel_name or a.kernel_id or a.nvtx_include or a.nvtx_exclude
+    if a.kernels and ncu:
+        raise FilterError("--kernels (nvprof) and -k/--kernel-id/--nvtx-include (ncu) do not go together")
+    if a.kernels and all(spec.startswith("regex:") and spec.count(":") == 1 for spec in a.kernels):
+        # profile(kernels="regex:...") as it is written in Python; as a regex of nvprof's it could match nothing.
+        return KernelFilter(list(a.kernels), devices=devices, skip=a.launch_skip, count=a.launch_count)
+    if a.kernels:
+        return KernelFilter.from_nvprof(a.kernels, devices=devices, skip=a.launch_skip, count=a.launch_count)
+    if ncu or devices or a.launch_skip or a.launch_count is not None or a.launch_skip_before_match:
+        return KernelFilter.from_ncu(
+            kernel_name=a.kernel_name,
+            kernel_id=a.kernel_id,
+            base=a.kernel_name_base,
+            nvtx_include=a.nvtx_include,
+            nvtx_exclude=a.nvtx_exclude,
+            skip=a.launch_skip,
+            count=a.launch_count,
+            skip_before_match=a.launch_skip_before_match,
+            devices=devices,
+            mode=a.filter_mode,
+        )
+    return None
