@@ -11,7 +11,7 @@ MISSING = "-"
 
 
 def format_value(metric: Metric, value: float) -> str:
-    """``value`` in the manner of nvprof: 1024, 0.496372, 82.31%, 2.8092GB/s (1 GB = 2**30 bytes), Mid (5).
+    """``value`` in the manner of nvprof: 1024, 0.496372, 82.31%, 2.8092GB/s (1 GB = 10**9 bytes), Mid (5).
 
     Args:
         metric: gives the kind and, for rates, the unit.

@@ -62,8 +62,8 @@ def format_bytes(value: float) -> str:
 
 
 def format_byte_rate(value: float) -> str:
-    """nvprof's throughput: 2.8092GB/s (1 GB = 2**30 bytes, as there)."""
-    return f"{_scaled(value, 1024, _BYTE_UNITS)}/s"
+    """Bytes a second in powers of 1000, as data sheets, ncu and the peaks of chips have them: 2.8092GB/s."""
+    return f"{_scaled(value, 1000, _BYTE_UNITS)}/s"
 
 
 def format_flop(value: float) -> str:

@@ -11,10 +11,10 @@ from cuptiprof.text.metric_units import form_of, format_level, format_metric, in
 @pytest.mark.parametrize(
     "value,unit,text",
     [
-        (2.8092 * 2**30, "byte/s", "2.8092GB/s"), (0, "byte/s", "0.0000B/s"), (97.656, "%", "97.66%"), (0.24989, "ratio", "0.249890"),
+        (2.8092e9, "byte/s", "2.8092GB/s"), (0, "byte/s", "0.0000B/s"), (97.656, "%", "97.66%"), (0.24989, "ratio", "0.249890"),
         (5.2, "level 0-10", "Mid (5)"), (1024.0, "transaction (32 B)", "1024"), (1.5, "instruction/cycle", "1.500000"),
         (1234.5, "byte", "1234"), (1.5, "request", "1.500000"), (696_980.0, "ns", "696.98us"), (0.001, "second", "1.0000ms"),
-        (1.755e9, "gpc_cycle/s", "1.755GHz"), (2e12, "flop/s", "2.0000TFLOP/s"), (-1.5e9, "byte/s", "-1.3970GB/s"),
+        (1.755e9, "gpc_cycle/s", "1.755GHz"), (2e12, "flop/s", "2.0000TFLOP/s"), (-1.5e9, "byte/s", "-1.5000GB/s"),
         (12.0, "warp", "12.000000"), (1e300, "byte/s", "1e+300byte/s"), (1e300, "count", "1e+300"), (-5.0, "level 0-10", "-5"),
         (3e9, "dram_cycle/second", "3GHz"), (7.0, "", "7.000000"), (50.0, "% (guided-analysis)", "50.00%"),
     ],

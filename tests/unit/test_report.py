@@ -55,7 +55,7 @@ def test_fixed_units_keep_the_nanoseconds() -> None:
 
 def test_sizes_and_rates() -> None:
     assert format_bytes(409_600) == "400.00KB" and format_bytes(4) == "4B" and format_bytes(1 << 20) == "1.0000MB"
-    assert format_byte_rate(2.8092 * 2**30) == "2.8092GB/s"
+    assert format_byte_rate(2.8092e9) == "2.8092GB/s" and format_byte_rate(999.999e6) == "1.0000GB/s"
     assert format_flop_rate(312e12) == "312.00TFLOP/s"
 
 
