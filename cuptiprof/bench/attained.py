@@ -7,6 +7,7 @@ Williams, Waterman, Patterson, Roofline: an insightful visual performance model,
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from cuptiprof.bench.counted_calls import BYTES_METRIC, Demand, Read
 from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
@@ -16,17 +17,29 @@ from cuptiprof.device.gpu import Meter
 _DURATION = "gpu__time_duration.sum"  # ns
 
 
-def make_roofline(gpu: Meter, demand: Demand, read: Read, ns: float) -> Roofline | None:
+ABOVE = 1.02
+"""of a roof: by more than peaks and times are uncertain. A call that is above it does not do what was counted."""
+
+
+def make_roofline(
+    gpu: Meter, demand: Demand, read: Read, ns: float, clocks: Mapping[str, float] | None = None
+) -> Roofline | None:
     """The position of a call that takes `ns`; None where neither operations nor bytes are known.
 
     Given amounts are set against the chip's data (see :mod:`cuptiprof.bench.peaks`), measured operations against the peaks of the
-    pipes that did them, at the clocks of the run.
+    pipes that did them, both at the SM clock of the run where it was read.
+
+    Args:
+        clocks: of the run, see ``ClockLog.summary``.
     """
+    sm_mhz = (clocks or {}).get("sm_mhz", 0.0)
+    at = ""
     flops, peak_flops, pipe = demand.flops or math.nan, math.nan, demand.dtype
     if demand.measure_flops:
         flops, peak_flops, pipe = _measured(read)
     elif demand.flops and demand.dtype:
-        peak_flops = peak_flop_rate(gpu, demand.dtype)
+        peak_flops = peak_flop_rate(gpu, demand.dtype, sm_mhz)
+        at = f"; peak at {sm_mhz:.0f} MHz, as measured" if sm_mhz else "; peak at the highest clock"
     amount = read.value(BYTES_METRIC) if demand.measure_bytes else demand.bytes or math.nan
     if math.isnan(flops) and math.isnan(amount):
         return None
@@ -47,8 +60,21 @@ def make_roofline(gpu: Meter, demand: Demand, read: Read, ns: float) -> Roofline
         bound=bound,
         share=known.get(bound, math.nan),
         source=f"operations {'measured' if demand.measure_flops else 'given'}, bytes "
-        f"{'measured' if demand.measure_bytes else 'given'}" + (f", {pipe}" if pipe else ""),
+        f"{'measured' if demand.measure_bytes else 'given'}" + (f", {pipe}" if pipe else "") + at,
     )
+
+
+def roof_notes(r: Roofline | None, l2: str) -> list[str]:
+    """What a reader must know of a call that is faster than a roof allows."""
+    if r is None:
+        return []
+    out = []
+    if (share := r.byte_rate / r.peak_byte_rate) > ABOVE:
+        why = "its data are served by the L2, l2='cold' measures DRAM" if l2 == "warm" else "does it move so many?"
+        out.append(f"its bytes over its time are {100 * share:.0f} % of the peak of DRAM: {why}")
+    if (share := r.flop_rate / r.peak_flop_rate) > ABOVE:
+        out.append(f"its operations over its time are {100 * share:.0f} % of the peak: are flops= and dtype= right?")
+    return out
 
 
 def _over(a: float, b: float) -> float:

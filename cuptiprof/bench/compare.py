@@ -11,7 +11,7 @@ import numpy as np
 from cuptiprof.bench.measure import Function, Method, make_call, measure
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.options import Options, check_names
-from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.measurement import Measurement, notes_of
 from cuptiprof.bench.results.parts import Float64, Scalar
 from cuptiprof.bench.results.points import labels
 from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
@@ -64,7 +64,7 @@ class Comparison:
             said = f"{verdict.kind.value:6} x{verdict.ratio:.3f}  {verdict.reason}" if verdict else "base"
             times = f"{format_time(i.median):>10}  [{format_time(i.low)}, {format_time(i.high)}]"
             lines.append(f"{m.name:{width}}  {times:34}  {said}")
-        notes = dict.fromkeys(f"  note: {n}" for m in self.measurements for n in m.notes)
+        notes = [f"  note: {line}" for line in notes_of({m.name: m.notes for m in self.measurements})]
         simulated = ["  SIMULATED: not a measurement of a GPU"] if self.base.simulated else []
         return "\n".join([*lines, *simulated, *notes])
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cuptiprof.bench.attained import make_roofline
+from cuptiprof.bench.attained import make_roofline, roof_notes
 from cuptiprof.bench.counted_calls import Demand, read_counters
 from cuptiprof.bench.environment import environment
 from cuptiprof.bench.open_gpu import open_gpu
@@ -36,6 +36,7 @@ from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.device.devices import Device
 from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError
+from cuptiprof.text.units import format_time
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -181,14 +182,19 @@ def measure(
         if others:
             notes.append(f"other programs use this GPU: process {', '.join(map(str, others[:5]))}")
         values = values_of(samples)
-        notes += describe_noise(values).sentences()
+        notes += describe_noise(values).sentences(format_time)
         interval = median_interval(values)
+        roofline = None
+        if method.strategy.times_work or gpu.device is None:
+            roofline = make_roofline(gpu, method.demand, counters, interval.median, clocks.summary())
+        l2 = "cold" if method.cold else "warm"
+        notes += roof_notes(roofline, l2)
         out.append(
             Measurement(
                 name=state.series.call.name,
                 params=params,
                 strategy=method.strategy.name,
-                l2="cold" if method.cold else "warm",
+                l2=l2,
                 samples=values,
                 times=times_of(samples),
                 span=spans_of(samples),
@@ -202,9 +208,7 @@ def measure(
                 kernels=kernel_times(samples),
                 reported=reported_by(samples),
                 counters=counters.values,
-                roofline=make_roofline(gpu, method.demand, counters, interval.median)
-                if method.strategy.times_work or gpu.device is None
-                else None,
+                roofline=roofline,
                 notes=tuple(notes),
                 cost=state.cost,
                 environment={**environment(gpu), "clocks": clocks.summary()},

@@ -20,8 +20,8 @@ _COLUMN = {
 }
 
 
-def peak_flop_rate(gpu: Meter, dtype: str) -> float:
-    """Operations/s at the highest SM clock; NaN where the chip is not known.
+def peak_flop_rate(gpu: Meter, dtype: str, sm_mhz: float = 0.0) -> float:
+    """Operations/s at an SM clock, MHz (0: the highest); NaN where the chip is not known.
 
     Raises:
         BenchError: no such element type.
@@ -31,7 +31,8 @@ def peak_flop_rate(gpu: Meter, dtype: str) -> float:
         return math.nan
     if gpu.device.simulated:
         board = BOARDS[gpu.chip]
-        return board.peak("float32", tf32=True) if dtype == "tf32" else board.peak(dtype)
+        share = min(sm_mhz * 1e3 / board.clock_khz, 1.0) if sm_mhz else 1.0
+        return share * (board.peak("float32", tf32=True) if dtype == "tf32" else board.peak(dtype))
     attribute = gpu.attribute
     compute = attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR), attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR)
     rates = flops_per_clock().get(compute)
@@ -40,9 +41,8 @@ def peak_flop_rate(gpu: Meter, dtype: str) -> float:
     if dtype == "float8" and compute < (8, 9):
         return math.nan  # the column is that of int8 there
     rate = rates[_COLUMN[dtype]]
-    return (
-        rate * attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) * attribute(DeviceAttribute.CLOCK_RATE) * 1e3 or math.nan
-    )
+    hertz = sm_mhz * 1e6 or attribute(DeviceAttribute.CLOCK_RATE) * 1e3
+    return rate * attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) * hertz or math.nan
 
 
 def peak_byte_rate(gpu: Meter) -> float:

@@ -115,3 +115,12 @@ def test_matplotlib_is_not_imported_before_it_draws() -> None:
     code = "import sys, cuptiprof.bench.results.plot, cuptiprof.cli; print('matplotlib' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"
+
+
+def test_numbers_of_logarithmic_axes_are_written_out(tmp_path: Path) -> None:
+    for name, span in (("few", 40.0), ("many", 1e7)):
+        rows = [row(ns, noise=0.01, params={"n": n}) for n, ns in ((1, 1500.0), (2, 9000.0), (3, 1500.0 * span))]
+        shown = texts(draw(tmp_path / f"{name}.svg", rows))
+        assert not [t for t in shown if "$" in t or "mathdefault" in t]
+        numbers = [float(t) for t in shown if t.replace(".", "").replace("e-", "").replace("e+", "").isdigit()]
+        assert len(numbers) >= 6, "three values of n, and three numbers of the axis of times at least"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cuptiprof.bench import CounterValue
-from cuptiprof.bench.attained import make_roofline
+from cuptiprof.bench.attained import make_roofline, roof_notes
 from cuptiprof.bench.counted_calls import Demand, Read
 from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
 from cuptiprof.data.chips import BOARDS
@@ -129,3 +129,24 @@ def test_peaks_of_the_a10() -> None:
         assert peak_flop_rate(a10, dtype) == pytest.approx(peak, rel=0.01)
     assert math.isnan(peak_flop_rate(a10, "float8"))
     assert peak_byte_rate(a10) == pytest.approx(600e9, rel=0.01)
+
+
+def test_peaks_are_those_of_the_clock_that_was_measured() -> None:
+    """A GPU that was held at half of its clock and did half of its peak did all that it could."""
+    a100 = gpu("A100")
+    demand = Demand(flops=156e6, dtype="bfloat16")  # at 312 TFLOP/s: 0.5 us
+    half = make_roofline(a100, demand, Read(), 1_000, {"sm_mhz": 705.0})
+    assert half is not None and half.share == pytest.approx(1.0, rel=0.01) and "705 MHz, as measured" in half.source
+    unread = make_roofline(a100, demand, Read(), 1_000)
+    assert unread is not None and unread.share == pytest.approx(0.5, rel=0.01) and "highest clock" in unread.source
+
+
+def test_above_a_roof_is_said() -> None:
+    many = make_roofline(SIMULATED, Demand(bytes=6.7e6), Read(), 1_000)  # twice the DRAM's
+    (note,) = roof_notes(many, "warm")
+    assert "200 % of the peak of DRAM" in note and "l2='cold'" in note
+    assert "l2='cold'" not in roof_notes(many, "cold")[0]
+    (note,) = roof_notes(make_roofline(SIMULATED, Demand(flops=1e12, dtype="float64"), Read(), 1_000), "warm")
+    assert "dtype=" in note
+    at_the_roof = make_roofline(SIMULATED, Demand(bytes=3.36e6, flops=67e6, dtype="float32"), Read(), 1_000)
+    assert roof_notes(at_the_roof, "warm") == [] and roof_notes(None, "warm") == []

@@ -247,6 +247,8 @@ def test_modes_and_outliers() -> None:
     low, high = modes(np.where(slow, 10_600, 10_000) + 100 * rng.normal(size=1000))
     assert low.value == pytest.approx(10_000, rel=0.005) and high.value == pytest.approx(10_600, rel=0.005)
     assert low.share == pytest.approx(0.7, abs=0.05) and low.share + high.share == pytest.approx(1)
+    two = describe_noise(np.repeat([1_000.0, 1_100.0], 50) + rng.normal(size=100))
+    assert any("1.00us" in s and "1.10us" in s for s in two.sentences(lambda ns: f"{ns / 1e3:.2f}us"))
     wrong = sum(len(modes(rng.normal(100, 2, 200))) > 1 for _ in range(500))
     assert wrong <= 10, "two modes seen in normal noise"
     assert modes([5.0] * 10) == (modes([5.0])[0],)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from bench_rows import ENVIRONMENT, counters, failed, row
 from cuptiprof.bench import Roofline
 from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
+from cuptiprof.bench.results.measurement import notes_of
+from cuptiprof.bench.results.results_table import results_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.stats.verdict import Kind
@@ -92,6 +95,19 @@ def test_numbers_that_no_format_can_show_are_missing() -> None:
     report = results(bad).report()
     assert report.rows[0]["median_ns"] is None and report.rows[0]["ipc"] is None
     assert report.to("text") and report.to("json") and report.to("csv") and report.to("markdown")
+
+
+def test_rates_are_the_same_text_in_the_table_and_in_a_measurement() -> None:
+    roof = Roofline(math.nan, 1e6, math.nan, 165.43e9, math.nan, 3.35e12, math.nan, "memory", 0.05, "bytes given")
+    one = row(params={"n": 1}, roofline=roof)
+    assert "165.43GB/s" in str(one.measurement) and "165.43GB/s" in results_report([one], ENVIRONMENT).to("text")
+
+
+def test_the_note_of_one_point_names_it() -> None:
+    rows = [row(params={"n": 1}, notes=("it synchronises",)), row(params={"n": 2})]
+    assert "gemm n=1: it synchronises" in results_report(rows, ENVIRONMENT).to("text")
+    said = notes_of({"f": ("a", "b"), "g": ("a",), "h": ("a", "b")})
+    assert said == ["a", "f, h: b"] and notes_of({"f": ("a",)}) == ["f: a"]
 
 
 def test_notes_are_said_once_with_their_number() -> None:

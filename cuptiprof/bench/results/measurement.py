@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError
 from cuptiprof.text.metric_units import format_metric
 from cuptiprof.text.names import printable
-from cuptiprof.text.units import format_flop_rate, format_time
+from cuptiprof.text.units import format_byte_rate, format_flop_rate, format_time
 
 MAX_KERNELS_SHOWN = 8
 NAME_WIDTH = 64
@@ -206,6 +206,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def notes_of(named: Mapping[str, Sequence[str]]) -> list[str]:
+    """Notes of several measurements by name: each once, with those that it is of, unless it is of all."""
+    of: dict[str, list[str]] = {}
+    for name, notes in named.items():
+        for note in dict.fromkeys(notes):
+            of.setdefault(note, []).append(name)
+    return [note if 1 < len(names) == len(named) else f"{', '.join(names)}: {note}" for note, names in of.items()]
+
+
 def _lines(m: Measurement) -> Iterator[str]:
     chip = m.environment.get("chip", "")
     where = f"{m.l2} L2   {chip}" if chip else "host"
@@ -245,7 +254,7 @@ def _roofline(m: Measurement) -> Iterator[str]:
     if not math.isnan(r.flop_rate):
         parts.append(format_flop_rate(r.flop_rate) + _share(r.flop_rate, r.peak_flop_rate))
     if not math.isnan(r.byte_rate):
-        parts.append(_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
+        parts.append(format_byte_rate(r.byte_rate) + _share(r.byte_rate, r.peak_byte_rate))
     if not math.isnan(r.intensity):
         parts.append(f"{r.intensity:.3g} FLOP/B")
     bound = f"; nearest roof: {r.bound}, under which it takes {_time(m.median * r.share)}" if r.bound else ""
@@ -254,11 +263,6 @@ def _roofline(m: Measurement) -> Iterator[str]:
 
 def _share(rate: float, peak: float) -> str:
     return "" if math.isnan(peak) else f" = {100 * rate / peak:.1f} % of peak"
-
-
-def _byte_rate(rate: float) -> str:
-    # In powers of 1000, as chips' peaks are given; elsewhere rates are nvprof's, in powers of 1024.
-    return f"{rate / 1e12:.3f} TB/s" if rate >= 1e12 else f"{rate / 1e9:.2f} GB/s"
 
 
 def _how(m: Measurement) -> str:

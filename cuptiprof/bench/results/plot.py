@@ -24,6 +24,7 @@ MAX_LEGEND_INSIDE = 6  # lines whose legend finds a place between them
 MAX_RATIO_DIFFERENCE = 0.01  # how far the ratios of neighbours may differ for an axis to be geometric
 # Names are text: no mathematics between dollar signs; in SVG they stay text.
 SETTINGS = {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "cuptiprof"}
+MAX_FULL_DECADES = 4
 LOGARITHMIC_SPAN = 20.0  # times that span more than this are shown on a logarithmic axis
 
 
@@ -129,7 +130,7 @@ def _draw(lines: dict[str, list[tuple[Scalar, Interval]]], x: str, results: Resu
     else:
         axes.set_xticks(list(places.values()), [_shown(text) for text in places])
     if min(medians) > 0 and max(medians) > LOGARITHMIC_SPAN * min(medians):
-        axes.set_yscale("log")
+        _make_logarithmic(axes, min(medians), max(medians))
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlabel(_shown(x))
@@ -142,6 +143,17 @@ def _draw(lines: dict[str, list[tuple[Scalar, Interval]]], x: str, results: Resu
     else:
         figure.legend(fontsize="x-small", loc="outside right upper")
     return figure
+
+
+def _make_logarithmic(axes: Any, low: float, high: float) -> None:
+    """A logarithmic y axis with numbers written out, at 1, 2 and 5 of each decade where there are few of them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    few = high < low * 10**MAX_FULL_DECADES
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _shown(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -47,7 +46,7 @@ def results_report(
     table.add_if_any("roof_percent", "Of roof", "percent", [r and 100 * r.share for r in roof])
     table.add("notes", "Notes", "text", ["; ".join(m.notes) if m else None for m in measured], human=False)
     table.add_if_any("error", "Error", "text", [str(row.failure) if row.failure else None for row in rows])
-    footers = (*_note_lines(measured), *notes)
+    footers = (*_note_lines(rows), *notes)
     return table_report("Benchmarks", run_header(environment), table, footers, units, environment)
 
 
@@ -60,7 +59,12 @@ def _counters(measurements: Iterable[Measurement]) -> dict[str, str]:
     return {c.name: c.unit for m in measurements for c in m.counters}
 
 
-def _note_lines(measured: Sequence[Measurement | None]) -> list[str]:
-    counted = Counter(note for m in measured if m is not None for note in dict.fromkeys(m.notes))
-    lines = [f"{note} ({n} points)" if n > 1 else note for note, n in counted.most_common(MAX_LINES)]
-    return [*lines, *left_out(len(counted), MAX_LINES, "notes")]
+def _note_lines(rows: Sequence[Row]) -> list[str]:
+    """Each note once, the most frequent first: with the point that it is of, or of how many."""
+    of: dict[str, list[str]] = {}
+    for row in rows:
+        for note in dict.fromkeys(row.measurement.notes if row.measurement is not None else ()):
+            of.setdefault(note, []).append(row.title)
+    often = sorted(of.items(), key=lambda item: -len(item[1]))[:MAX_LINES]
+    lines = [f"{note} ({len(where)} points)" if len(where) > 1 else f"{where[0]}: {note}" for note, where in often]
+    return [*lines, *left_out(len(of), MAX_LINES, "notes")]

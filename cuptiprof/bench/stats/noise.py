@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -163,11 +164,15 @@ class Noise:
     tick: float
     entropy: float
 
-    def sentences(self) -> tuple[str, ...]:
-        """What a reader should know, one fact each; empty for quiet noise."""
+    def sentences(self, write: Callable[[float], str] = "{:.6g}".format) -> tuple[str, ...]:
+        """What a reader should know, one fact each; empty for quiet noise.
+
+        Args:
+            write: a sample with its unit.
+        """
         out = []
         if len(self.modes) > 1:
-            parts = ", ".join(f"{m.value:.6g} ({100 * m.share:.0f} %)" for m in self.modes)
+            parts = ", ".join(f"{write(m.value)} ({100 * m.share:.0f} %)" for m in self.modes)
             out.append(f"{len(self.modes)} modes: {parts}; the median tells little of either")
         if far := self.low_outliers + self.high_outliers:
             out.append(f"{far} of {self.samples} samples far out: {self.high_outliers} slow, {self.low_outliers} fast")
