@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import arguments, finish, significant
+from benchmarks.soak import launcher
 
 FEW = 8
 NAMES = 60
@@ -130,6 +131,36 @@ STEPS: dict[str, Callable[[Any, Path], object]] = {
 }
 MADE = ("make", "summary, live", "regions, live", "save")
 """Steps on a result in memory: those of a session that has just stopped."""
+SPILLED = "spilled session"
+"""A session on the stand-in that keeps everything on the disk: what its end, a summary and saving take."""
+BUDGET = 256_000_000
+ON_THEIR_WAY = 20_000
+
+
+def spilled_session(launches: int, run: Path, timed: Callable[[str, Callable[[], object]], Any]) -> None:
+    """All launches, at the pace of the decoder; then what comes after them."""
+    import cuptiprof
+
+    launch, synchronize = launcher("sim")
+    launch(1000)
+    prof = cuptiprof.profile(device="sim", activities=["kernel"], keep="spill", spill_dir=run.parent, budget=BUDGET)
+
+    def work() -> None:
+        made = 0
+        while made < launches:
+            launch(min(10_000, launches - made))
+            made += min(10_000, launches - made)
+            while made - prof._session.counts()["kernels_received"] > ON_THEIR_WAY:
+                time.sleep(0.0002)
+        synchronize()
+
+    prof.start()
+    timed("launches", work)
+    result = timed("stop", prof.stop)
+    if len(result.kernels) != launches:
+        raise SystemExit(f"{launches - len(result.kernels)} kernels are missing: {result.losses.line()}")
+    timed("summary, live", lambda: str(result.summary()))
+    timed("save", lambda: result.save(run))
 
 
 def _peak() -> int:
@@ -148,6 +179,7 @@ def child(step: str, folder: Path, kernels: int, shapes: int) -> None:
 
     base = _peak()
     out: dict[str, float] = {}
+    size = 0
 
     def timed(name: str, action: Callable[[], object]) -> Any:
         began = time.perf_counter()
@@ -158,16 +190,18 @@ def child(step: str, folder: Path, kernels: int, shapes: int) -> None:
     run = folder / "run"
     if step in FLOORS:
         timed(step, FLOORS[step](run))
+    elif step == SPILLED:
+        spilled_session(kernels, folder / "spilled", timed)
     elif step == "make":
         live = timed("make", lambda: build(kernels, shapes))
         timed("summary, live", lambda: str(live.summary()))
         timed("regions, live", lambda: str(live.regions_report()))
         timed("save", lambda: live.save(run))
-        out["bytes on disk"] = sum(f.stat().st_size for f in run.rglob("*") if f.is_file())
+        size = sum(f.stat().st_size for f in run.rglob("*") if f.is_file())
     else:
         opened = timed("open", lambda: cuptiprof.open(run))
         timed(step, lambda: STEPS[step](opened, folder)) if step != "open" else None
-    print(json.dumps({"seconds": out, "peak_bytes": _peak() - base}))
+    print(json.dumps({"seconds": out, "peak_bytes": _peak() - base, "bytes_on_disk": size}))
 
 
 def measure(step: str, folder: Path, kernels: int, shapes: int, runs: int) -> dict[str, Any]:
@@ -176,16 +210,26 @@ def measure(step: str, folder: Path, kernels: int, shapes: int, runs: int) -> di
     command += ["--kernels", str(kernels), "--shapes", str(shapes)]
     found = []
     for _ in range(runs):
-        for rest in ("again", "trace.json", "trace.csv", *(["run"] if step == "make" else [])):
-            shutil.rmtree(folder / rest, ignore_errors=True) if (folder / rest).is_dir() else (folder / rest).unlink(
-                missing_ok=True
-            )
+        for rest in {"again", "spilled", "trace.json", "trace.csv", *(["run"] if step == "make" else [])}:
+            _remove(folder / rest)
         done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
         if done.returncode != 0:
             return {"failed": done.stderr.strip().splitlines()[-1:] or ["?"]}
         found.append(json.loads(done.stdout))
-    seconds = {name: significant(float(min(f["seconds"][name] for f in found)), 3) for name in found[0]["seconds"]}
-    return {"seconds": seconds, "peak_mb": round(min(f["peak_bytes"] for f in found) / 1e6)}
+    out: dict[str, Any] = {
+        "seconds": {
+            name: significant(float(min(f["seconds"][name] for f in found)), 3) for name in found[0]["seconds"]
+        },
+        "peak_mb": round(min(f["peak_bytes"] for f in found) / 1e6),
+    }
+    return out | ({"bytes_on_disk": found[0]["bytes_on_disk"]} if found[0]["bytes_on_disk"] else {})
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def scenario(kernels: int, kind: str, steps: list[str], runs: int, where: Path | None) -> dict[str, Any]:
@@ -194,11 +238,10 @@ def scenario(kernels: int, kind: str, steps: list[str], runs: int, where: Path |
     out: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(dir=where) as folder:
         for step in ["make", *steps]:
-            found = out[step] = measure(step, Path(folder), kernels, shapes, 1 if step == "make" else runs)
-            times = ", ".join(
-                f"{n} {v:,}" if n == "bytes on disk" else f"{n} {v:.3g} s" for n, v in found.get("seconds", {}).items()
-            )
-            print(f"{kernels:>10,} kernels, {shapes:>9,} shapes  {times or found}, {found.get('peak_mb')} MB", file=sys.stderr, flush=True)  # fmt: skip
+            found = out[step] = measure(step, Path(folder), kernels, shapes, runs)
+            shown = [f"{name} {taken:.3g} s" for name, taken in found.get("seconds", {}).items()]
+            shown += [f"{found['peak_mb']} MB"] if shown else [f"{step}: {found}"]
+            print(f"{kernels:>10,} kernels, {shapes:>9,} shapes  {', '.join(shown)}", file=sys.stderr, flush=True)
     return out
 
 
@@ -206,7 +249,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--kernels", type=int, nargs="+", default=[100_000, 1_000_000], metavar="N")
     parser.add_argument("--kind", choices=SHAPES, nargs="+", default=list(SHAPES), help="of launch shapes")
-    parser.add_argument("--steps", nargs="+", choices=[*STEPS, *FLOORS], default=[*STEPS, *FLOORS])
+    parser.add_argument("--steps", nargs="+", choices=[*STEPS, SPILLED, *FLOORS], default=[*STEPS, SPILLED, *FLOORS])
     parser.add_argument("--runs", type=int, default=1, help="of each step; the least time counts")
     parser.add_argument("--where", type=Path, help="folder for the runs, in place of the temporary one")
     parser.add_argument("--step", help="one step in this process, on --folder with --shapes")

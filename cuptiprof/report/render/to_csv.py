@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import Any
 
-from cuptiprof.report.model import Column, Report, View
+from cuptiprof.report.model import Column, Report
 from cuptiprof.text.names import printable
 from cuptiprof.text.units import TimeUnit, check_time_unit, is_missing, ns_per
+
+_AT_ONCE = 1 << 16
+"""Rows whose cells are made at a time: of a trace of millions they would take more memory than the trace."""
 
 # A spreadsheet runs a cell that begins with one of these as a formula. No C++ name begins so, hostile ones may.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -24,36 +28,41 @@ def to_csv(report: Report) -> str:
     for line in (report.title, *report.header, *([report.losses_line] if report.losses_line else [])):
         out.write(f"# {printable(line)}\r\n")
     view, units = report.content, check_time_unit(report.units)
-    header: list[str] = []
-    values: list[list[Any]] = []
-    for column in view.columns:
-        if column.machine:
-            for name, cells in _raw(column, view, units):
-                header.append(name)
-                values.append(cells)
+    columns = [column for column in view.columns if column.machine]
     # The header without needless quotes: some readers take "name" with the quotes as the name.
-    csv.writer(out, lineterminator="\r\n").writerow(map(safe_text, header))
-    csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n").writerows(zip(*values, strict=True))
+    header = [safe_text(name) for column in columns for name in _names(column, units)]
+    csv.writer(out, lineterminator="\r\n").writerow(header)
+    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
+    for first in range(0, len(view), _AT_ONCE):
+        rows = slice(first, first + _AT_ONCE)
+        cells = [part for column in columns for part in _cells(column, view.data[column.key][rows], units)]
+        writer.writerows(zip(*cells, strict=True))
     return out.getvalue()
 
 
-def _raw(column: Column, view: View, units: TimeUnit) -> list[tuple[str, list[Any]]]:
-    values = view.data[column.key]
+def _names(column: Column, units: TimeUnit) -> list[str]:
     if column.kind == "dims":
-        return [
-            (f"{column.key}_{axis}", [_Blank if value is None else value[i] for value in values])
-            for i, axis in enumerate("xyz")
-        ]
+        return [f"{column.key}_{axis}" for axis in "xyz"]
+    return [f"{column.key.removesuffix('_ns')}_{units}" if _is_scaled(column, units) else column.key]
+
+
+def _is_scaled(column: Column, units: TimeUnit) -> bool:
+    return units not in ("auto", "ns") and column.kind in ("duration", "instant")
+
+
+def _cells(column: Column, values: Sequence[Any], units: TimeUnit) -> list[Sequence[Any]]:
+    """The values as the writer wants them, for each of the column's names."""
+    if column.kind == "dims":
+        return [[_Blank if value is None else value[i] for value in values] for i in range(3)]
     if column.kind in ("text", "label", "metric_unit"):
         shown = {value: _Blank if value is None else safe_text(str(value)) for value in set(values)}
-        return [(column.key, [shown[value] for value in values])]
-    name = column.key
-    cells = values if set(map(type, values)) == {int} else [_Blank if is_missing(value) else value for value in values]
-    if units not in ("auto", "ns") and column.kind in ("duration", "instant"):
+        return [[shown[value] for value in values]]
+    if set(map(type, values)) != {int}:
+        values = [_Blank if is_missing(value) else value for value in values]
+    if _is_scaled(column, units):
         scale = ns_per(units)
-        name = f"{name.removesuffix('_ns')}_{units}"
-        cells = [value if value is _Blank else value / scale for value in cells]
-    return [(name, list(cells))]
+        values = [value if value is _Blank else value / scale for value in values]
+    return [values]
 
 
 class _BlankCell(float):

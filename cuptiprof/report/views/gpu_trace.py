@@ -58,7 +58,8 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         rows = order[which == i] - first[i]
         parts.append(_common(table, rows, devices, origin) | describe(table, rows, demangle))
     shown = np.argsort(np.argsort(which, kind="stable"), kind="stable")
-    data = {column.key: _merge([part.get(column.key) for part in parts], which, shown) for column in _COLUMNS}
+    # What is merged is not kept twice.
+    data = {column.key: _merge([part.pop(column.key, None) for part in parts], which, shown) for column in _COLUMNS}
     hidden = () if any(data["region"]) else ("region",)
     return View(
         columns=tuple(replace(column, human=False) if column.key in hidden else column for column in _COLUMNS),
