@@ -319,7 +319,10 @@ def texts_to_arrow(strings: Sequence[str]) -> Any:
     """The strings as an Arrow array; half a surrogate pair, which UTF-8 does not have, is written out (\\ud800)."""
     import pyarrow as pa
 
-    try:
-        return pa.array(list(strings), pa.string())
-    except UnicodeEncodeError:
-        return pa.array([s.encode("utf-8", "backslashreplace").decode() for s in strings], pa.string())
+    # Not by pa.array, which imports pandas if it is installed.
+    encoded = [text.encode("utf-8", "backslashreplace") for text in strings]
+    ends = np.cumsum([0, *map(len, encoded)])
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise ResultError("the strings of the run take more than 2 GiB", hint="give regions fewer different names")
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)

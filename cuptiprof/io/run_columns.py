@@ -15,6 +15,7 @@ import numpy as np
 from cuptiprof.data.lazy_columns import Array, LazyColumns, joined
 from cuptiprof.data.tables import ColumnSchema, Strings, Table, schema
 from cuptiprof.errors import ResultError
+from cuptiprof.io.arrow_arrays import to_numpy
 from cuptiprof.io.damaged import damaged
 from cuptiprof.io.reopened import ReopenedFile
 
@@ -105,26 +106,24 @@ class ParquetTable:
                 yield from file.read_row_group(group, columns=[column], use_threads=False).column(0).chunks
 
     def _numbers(self, spec: ColumnSchema) -> Iterator[Array]:
-        import pyarrow as pa
-
-        wanted = pa.from_numpy_dtype(np.dtype(spec.dtype))
-        for chunk in self._chunks(spec.name):
-            if chunk.null_count:
-                raise ValueError("a row has no value")
-            yield (chunk if chunk.type == wanted else chunk.cast(wanted)).to_numpy(zero_copy_only=False)
+        return (to_numpy(chunk, spec.dtype) for chunk in self._chunks(spec.name))
 
     def _texts(self, spec: ColumnSchema, code: Code) -> Iterator[Array]:
         import pyarrow as pa
 
         for chunk in self._chunks(spec.name):
             array = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-            if array.null_count or array.dictionary.null_count:
-                raise ValueError("a row has no value")
-            codes = np.array([code(text) for text in array.dictionary.to_pylist()], np.uint32)
-            indices = array.indices.to_numpy(zero_copy_only=False)
+            codes = np.array([code(_checked(text)) for text in array.dictionary.to_pylist()], np.uint32)
+            indices = to_numpy(array.indices, "int32")
             if len(indices) and not (indices.min() >= 0 and indices.max() < len(codes)):
                 raise ValueError("an index lies beyond its dictionary")
             yield codes[indices] if len(indices) else np.zeros(0, np.uint32)
+
+
+def _checked(text: object) -> str:
+    if not isinstance(text, str):
+        raise ValueError("a row has no text")
+    return text
 
 
 def read_strings(folder: Path, rows: int) -> Strings:

@@ -21,6 +21,7 @@ from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import ColumnSchema, Strings, Table, schema, texts_to_arrow
 from cuptiprof.errors import ResultError
+from cuptiprof.io.arrow_arrays import to_arrow
 from cuptiprof.io.files import replacing_folder
 from cuptiprof.io.run_columns import TEXTS
 from cuptiprof.io.run_header import FORMAT, RunHeader, write_header
@@ -67,19 +68,20 @@ def _write_table(file: Path, table: Table) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    texts = texts_to_arrow(table.strings)
+    strings = table.strings
     specs = dict(schema()[table.name])
     if table.name == "launch_configs":
         specs = {"config": schema()["kernels"]["config"], **specs}
 
     def arrow(spec: ColumnSchema, first: int, after: int) -> Any:
         if spec.name not in table.column_names:
-            return pa.array(np.arange(first, after, dtype=spec.dtype))
+            return to_arrow(np.arange(first, after, dtype=spec.dtype))
         values = table.codes(spec.name)[first:after]
         if not spec.is_text:
-            return pa.array(values)
+            return to_arrow(values)
         used, which = renumbered(values)
-        return pa.DictionaryArray.from_arrays(pa.array(which.astype(np.int32)), texts.take(pa.array(used)))
+        texts = texts_to_arrow([strings[code] for code in used.tolist()])
+        return pa.DictionaryArray.from_arrays(to_arrow(which.astype(np.int32)), texts)
 
     types = {name: arrow(spec, 0, 0).type for name, spec in specs.items()}
     fields = pa.schema(

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from cuptiprof.data.lazy_columns import Array, LazyColumns, joined
-from cuptiprof.data.tables import Strings, Table, schema
+from cuptiprof.data.tables import Strings, Table, schema, texts_to_arrow
 from cuptiprof.errors import ResultError
+from cuptiprof.io.arrow_arrays import to_arrow, to_numpy
 from cuptiprof.io.damaged import damaged
 
 FORMAT = 1
@@ -72,8 +73,8 @@ class SpillFolder:
             rows = {n: len(t) for n, t in tables.items() if len(t) or n == "launch_configs"}
             for name in rows:
                 table = tables[name]
-                _write_arrow(part / f"{name}.arrow", {c: pa.array(table.codes(c)) for c in table.column_names})
-            _write_arrow(part / "strings.arrow", {"text": pa.array(list(tables["kernels"].strings), pa.string())})
+                _write_arrow(part / f"{name}.arrow", {c: to_arrow(table.codes(c)) for c in table.column_names})
+            _write_arrow(part / "strings.arrow", {"text": texts_to_arrow(tables["kernels"].strings)})
             (part / "rows.json").write_text(json.dumps(rows))
             part.rename(place)
         except (OSError, pa.ArrowException):
@@ -175,7 +176,7 @@ def _mapped(file: Path, name: str, counts: Mapping[str, int], strings: Strings, 
         raise ResultError(f"{file}: it is not what it was when it was written")
 
     def make(column: str) -> Array:
-        parts = [chunk.to_numpy() for chunk in arrow.column(column).chunks]
+        parts = [to_numpy(chunk, columns[column].dtype) for chunk in arrow.column(column).chunks]
         return parts[0] if len(parts) == 1 else joined(parts, arrow.num_rows, columns[column].dtype)
 
     mapped = LazyColumns(columns, arrow.num_rows, make, owner)

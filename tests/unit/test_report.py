@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import defaultdict
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from conftest import trace_path
 from hypothesis import given
 from hypothesis import strategies as st
+from report_results import training_step
 
 import cuptiprof
 from cuptiprof.analysis import aggregate
@@ -195,3 +197,15 @@ def test_trace_handler(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = cuptiprof.tensorboard_trace_handler(tmp_path / "log", "worker0", use_gzip=True)(Finished())
     assert path.name.startswith("worker0.") and path.name.endswith(".pt.trace.json.gz")
     assert len(cuptiprof.open(path).kernels) == 1
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_csv_is_the_same_whatever_is_made_at_a_time(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("cuptiprof.report.render.to_csv")  # by that name the room has the function
+    for view in ("gpu-trace", "summary", "regions"):
+        report = training_step().report(view, units="us")
+        whole = report.to("csv")
+        assert len(whole.splitlines()) > 4
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_AT_ONCE", at_once)
+            assert report.to("csv") == whole

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -261,3 +263,19 @@ def test_a_selection_is_of_the_mask_as_it_was(run: Path) -> None:
     for wrong in (np.ones(3, bool), np.array([ROWS]), np.array([-ROWS - 1]), np.zeros((2, 2), int)):
         with pytest.raises(IndexError):
             kernels.where(wrong)
+
+
+def test_no_library_that_is_not_needed_is_imported(run: Path) -> None:
+    """pyarrow's own conversions import pandas, most of a second."""
+    code = (
+        "import sys, cuptiprof\n"
+        "r = cuptiprof.open(sys.argv[1])\n"
+        "str(r.summary()), str(r.regions_report()), r.save(sys.argv[1] + '2')\n"
+        "from cuptiprof.io.spill_folder import SpillFolder\n"
+        "folder = SpillFolder(None, {})\n"
+        "folder.write(r.tables)\n"
+        "assert folder.read()[0]['kernels']['name'].tolist() == r.kernels['name'].tolist()\n"
+        "print([m for m in ('pandas', 'pyarrow.compute', 'polars') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
