@@ -99,7 +99,7 @@ def compare(
         check_limits(threshold, alpha)
     except ValueError as e:
         raise BenchError(str(e)) from None
-    method = Method.of(options, functions=len(functions))
+    method = Method.of(options, device, functions=len(functions))
     calls = [make_call(name, f, setup, i) for i, (name, f) in enumerate(functions.items())]
     shown = labels(params or {})
     with open_gpu(device) as gpu:

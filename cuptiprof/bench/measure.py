@@ -69,9 +69,9 @@ class Method:
     demand: Demand
 
     @staticmethod
-    def of(options: Options, *, functions: int = 1) -> Method:
+    def of(options: Options, device: str | Device | None, *, functions: int = 1) -> Method:
         """For so many functions in turn. Raises BenchError for what does not fit together."""
-        strategy = make_strategy(options.get("strategy", "kernel"))
+        strategy = make_strategy(options.get("strategy", "cpu" if device == "host" else "kernel"))
         l2 = options.get("l2", "warm")
         if l2 not in ("warm", "cold"):
             raise BenchError(f"unknown l2={l2!r}", hint='"warm" or "cold"')
@@ -113,7 +113,8 @@ def bench(
         name: in reports; default: the function's own.
         params: in reports: at which point of a sweep this is.
         setup: called before each sample outside of the time, for functions that change their input.
-        device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU.
+        device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU, and host
+            time is what is measured unless ``strategy`` says otherwise.
         options: how to measure: ``strategy``, ``metrics``, ``flops``, ``bytes``, ``dtype``, ``l2``, ``stop``, ``max_seconds``,
             ``warmup_seconds``, see :class:`cuptiprof.bench.Options`.
 
@@ -124,7 +125,7 @@ def bench(
         Exception: whatever the function raises, as it is.
     """
     check_names("bench", options)
-    method = Method.of(options)
+    method = Method.of(options, device)
     call = make_call(name, function, setup, 0)
     shown = labels(params or {})
     with open_gpu(device) as gpu:

@@ -18,7 +18,7 @@ class CommonOptions(TypedDict, total=False):
     """What is the same at all points of a sweep.
 
     Keys:
-        strategy: "kernel" (default: the GPU's own times, from activity records), "event" (CUDA events around the call), "graph"
+        strategy: "kernel" (default where there is a GPU: its own times, from activity records), "event" (CUDA events around the call), "graph"
             (replays of the call captured into a CUDA graph), "cpu" (host time to launch), "wall" (until the GPU has finished),
             "manual" (what the function returns, ns); or an object of ``cuptiprof.bench`` (``Kernel(span=True)``).
         metrics: counters to read after timing, over one call (nvprof's names, perfworks names, presets); default: none.

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from cuptiprof.bench.counted_calls import Demand
 from cuptiprof.bench.environment import environment
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
@@ -31,7 +32,7 @@ from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.running import Task, run, tasks_of
 from cuptiprof.cli.argument_types import seconds
 from cuptiprof.cli.bench_progress import Progress, describe
-from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, ResultError
+from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, MetricError, ResultError
 from cuptiprof.text.names import printable
 from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import UNITS
@@ -60,7 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP, host (functions without a GPU)")
     how.add_argument("--metrics", metavar="LIST", help="counters to read after timing, comma-separated")
     how.add_argument(
-        "--strategy", choices=list(STRATEGIES), help="what is timed (default: as the benchmark says, or kernel)"
+        "--strategy",
+        choices=list(STRATEGIES),
+        help="what is timed (default: as the benchmark says, or kernel, or cpu for --device host)",
     )
     how.add_argument("--l2", choices=("warm", "cold"), help="state of the L2 cache before each call")
     how.add_argument("--time", type=seconds, metavar="S", help="seconds of measuring a point, at most")
@@ -96,7 +99,7 @@ def main(arguments: argparse.Namespace) -> int:
             return 0
         _check_plot(arguments, {name for task in tasks for name in task.point.params})
         sweep = _Sweep(arguments, tasks)
-    except (BenchError, DeviceError, ResultError) as e:
+    except (BenchError, DeviceError, MetricError, ResultError) as e:
         print(f"cuptiprof: {e}", file=sys.stderr)
         return 2
     return sweep.run(baseline)
@@ -109,7 +112,7 @@ class _Sweep:
         """Opens the device and the file of results.
 
         Raises:
-            BenchError, ResultError: it cannot begin.
+            BenchError, MetricError, ResultError: it cannot begin.
             DeviceError: there is no device.
         """
         self.arguments = arguments
@@ -117,6 +120,8 @@ class _Sweep:
         if len(self.order) < len(tasks):
             raise BenchError("two benchmarks have the same name and points", hint="name= tells them apart")
         with open_gpu(arguments.device) as gpu:
+            if arguments.metrics is not None:  # a mistake in them is told once, not at every point
+                Demand.make(arguments.metrics, None, None, "").check(gpu)
             self.device = gpu.device or "host"  # opened once for all points
             self.environment = environment(gpu)
         self.rows: list[Row] = []

@@ -37,7 +37,9 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="metrics, presets, perfworks names; default: list all")
-    parser.add_argument("--chip", metavar="CHIP", help="exact name of a chip, such as GH100; no such chip need be here")
+    parser.add_argument(
+        "--chip", metavar="CHIP", help="a chip or a product with it, such as GH100 or H100; none need be here"
+    )
     parser.add_argument(
         "--passes", action="store_true", help="how often a kernel must run to count them (needs --chip)"
     )
@@ -65,7 +67,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise MetricError(f"--{wants[0]} needs a chip", hint=f"--chip GH100; known: {', '.join(CHIPS)}")
     library = _library(required=arguments.passes or arguments.base)
     if chip is not None:
-        check_chip(chip, _core.metric_chips(library) if library else ())
+        chip = arguments.chip = check_chip(chip, _core.metric_chips(library) if library else ())
     planner = open_planner(chip, library, sampling=arguments.sampling) if chip and library else None
     if arguments.base and planner:
         title, view = "Perfworks base names", list_base_names(planner, arguments.search)

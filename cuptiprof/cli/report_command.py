@@ -6,8 +6,10 @@ import argparse
 import os
 
 from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
+from cuptiprof.data.result import Result
 from cuptiprof.io.run_folder import RUN_FILE, runs_in
 from cuptiprof.io.runs import open_run
+from cuptiprof.text.nearest import nearest
 
 SUMMARY = "Print reports of a saved run or a torch.profiler trace."
 EXAMPLES = (
@@ -20,6 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="RUN_OR_TRACE", help="a saved run, a folder of them, or a torch.profiler trace")
     parser.add_argument("-k", "--kernel-name", dest="kernels", metavar="PATTERN", help='glob or "regex:..."')
     add_format_arguments(parser)
+
+
+def _filtered(result: Result, pattern: str) -> Result:
+    """The kernels of that name; of none, the note says which names were nearest."""
+    names = sorted(set(result.kernels["name"]))
+    result = result.filter(pattern)
+    if names and not len(result.kernels):
+        near = ", ".join(nearest(pattern, names, 5)) or "(none)"
+        result.metadata["note"] = f"no kernel matched {pattern!r}; the nearest names were: {near}"
+    return result
 
 
 def _runs(path: str) -> list[str]:
@@ -37,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
         with progress_bar(f"reading {path}") as progress:
             result = open_run(path, progress)
         if arguments.kernels:
-            result = result.filter(arguments.kernels)
+            result = _filtered(result, arguments.kernels)
         reports += [result.report(v, **options) for v in arguments.view or ("summary",)]
     print_reports(reports, arguments)
     return 0

@@ -126,6 +126,24 @@ BOARDS: dict[str, Board] = {row["board"]: _board(row) for row in rows_of("boards
 """By name: those of which the data sheets are here, and which the stand-in can be."""
 
 
+def chips_called(name: str) -> list[str]:
+    """Chips that `name` may mean, in whatever case: their own name, a product ("RTX 4090") or a word of one ("H100", "4090")."""
+    wanted = " ".join(name.upper().split())
+    by_name = [c.name for c in CHIPS.values() if c.name == wanted]
+    products = {c.name: [p.strip().upper() for p in c.products.split(",")] for c in CHIPS.values()}
+    by_product = [chip for chip, of in products.items() if wanted in of]
+    by_word = [chip for chip, of in products.items() if wanted in " ".join(of).split()]
+    return by_name or by_product or by_word
+
+
+def board_called(name: str) -> str | None:
+    """The board that `name` means, in whatever case: its own, or the first that carries a chip of that name."""
+    wanted = name.strip().upper()
+    found = [b.name for b in BOARDS.values() if b.name.upper() == wanted]
+    found += [b.name for b in BOARDS.values() if b.chip == wanted]
+    return found[0] if found else None
+
+
 @functools.lru_cache(maxsize=1)
 def flops_per_clock() -> dict[ComputeCapability, dict[str, int]]:
     """Operations a clock and SM (a fused multiply-add is two), dense, by "float32", "float64", "tf32", "half" and "byte".

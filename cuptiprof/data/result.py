@@ -157,7 +157,9 @@ class Result:
         from cuptiprof.filter.kernel_filter import KernelFilter
 
         chosen = kernels if isinstance(kernels, KernelFilter) else KernelFilter(kernels)
-        return self.with_kernels(chosen.mask(self.kernels))
+        mask = chosen.mask(self.kernels)
+        losses = {**self.losses, "filter_rejected": self.losses["filter_rejected"] + int((~mask).sum())}
+        return Result({**self.tables, "kernels": self.kernels.where(mask)}, self.metadata, losses)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None) -> None:
         """Write the run as a folder of Parquet files; see ``docs/files.md``.

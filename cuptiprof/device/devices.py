@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
 from cuptiprof.errors import DeviceError
+from cuptiprof.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from cuptiprof.sim.pytorch.install import TorchOnDevice
@@ -76,13 +77,16 @@ class SimulatedDevice(Device):
     simulated = True
 
     def __init__(self, chip: str = "H100", spec: str = "sim", *, virtual_clock: bool = False, devices: int = 1) -> None:
-        from cuptiprof.data.chips import BOARDS
+        from cuptiprof.data.chips import BOARDS, board_called
         from cuptiprof.sim.sim_clocks import SimClocks
         from cuptiprof.sim.sim_device import Setup, SimDevice, library_path
 
-        if chip not in BOARDS:
-            raise DeviceError(f"unknown simulated chip {chip!r}", hint=f"one of: {', '.join(BOARDS)}")
-        self.chip = chip
+        board = board_called(chip)
+        if board is None:
+            raise DeviceError(
+                f"unknown simulated chip {chip!r}{did_you_mean(chip, BOARDS)}", hint=f"one of: {', '.join(BOARDS)}"
+            )
+        self.chip = chip = board
         self.unmodelled: dict[str, int] = {}  # PyTorch operators that the model took as element-wise, with their calls
         self.sim: SimDevice = SimDevice()
         self.setup: Setup = Setup(chip, virtual_clock=virtual_clock, devices=devices)

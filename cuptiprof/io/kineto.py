@@ -7,11 +7,9 @@ as text and turned into integer ns.
 from __future__ import annotations
 
 import ast
-import gzip
 import json
 import os
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -23,9 +21,7 @@ from cuptiprof.data import enums
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
-
-MAX_BYTES = 4 << 30
-"""Limit of the decompressed size: a gzip file of a few MB can claim any size."""
+from cuptiprof.io.trace_file import read_trace_file
 
 _LONGEST = 2**62  # ns; what is beyond is no time
 
@@ -57,18 +53,9 @@ def read_json(path: Path) -> Any:
     Raises:
         ResultError: unreadable, truncated, too large, or not JSON.
     """
+    raw = read_trace_file(path)
     try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            with gzip.open(path) as f:
-                raw = f.read(MAX_BYTES + 1)
-            if len(raw) > MAX_BYTES:
-                raise ResultError(f"{path}: more than {MAX_BYTES >> 30} GiB decompressed")
         return json.loads(raw, parse_float=str)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
-        raise ResultError(f"{path}: truncated or damaged gzip file ({e})") from None
-    except OSError as e:
-        raise ResultError(f"{path}: {e.strerror or e}") from None
     except (ValueError, RecursionError) as e:
         raise ResultError(f"{path}: not a JSON trace ({e})", hint="is it a torch.profiler trace?") from None
 
@@ -400,7 +387,7 @@ class _Importer:
 
 
 def import_trace(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:
-    """Open a torch.profiler trace (``.json`` or ``.json.gz``).
+    """Open a torch.profiler trace (JSON, plain or compressed by gzip or Zstandard).
 
     Kernels, copies and sets carry the thread of their launch call and the innermost user annotation open there at the
     call. Operators (``cpu_op``) are in ``markers``. Events that make no sense are counted in ``losses["unknown_records"]``.

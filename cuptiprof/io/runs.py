@@ -13,12 +13,13 @@ from cuptiprof.io.files import identity
 from cuptiprof.io.run_columns import ParquetTable, lazy_table, read_configs, read_strings
 from cuptiprof.io.run_folder import runs_in
 from cuptiprof.io.run_header import read_header
+from cuptiprof.io.trace_file import looks_like_trace
 
 _TRIES = 50
 
 
 def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:
-    """Open a saved run, a torch.profiler trace (``.json``, ``.json.gz``), or the spill folder of a killed process.
+    """Open a saved run, a torch.profiler trace (JSON, plain, gzip or zstd), or the spill folder of a killed process.
 
     A run that is replaced meanwhile is read again, so that no result is made of two.
 
@@ -33,11 +34,13 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
     if not exists:
         raise ResultError(f"no such run or trace: {file}")
     if not file.is_dir():
-        if file.name.endswith((".json", ".json.gz")):
+        if looks_like_trace(file):
             from cuptiprof.io.kineto import import_trace
 
             return import_trace(file, progress)
-        raise ResultError(f"{file} is neither a saved run (a folder) nor a torch.profiler trace (.json, .json.gz)")
+        raise ResultError(
+            f"{file} is neither a saved run (a folder) nor a torch.profiler trace (JSON, plain, gzip or zstd)"
+        )
     if not (file / "run.json").exists():
         from cuptiprof.io.spill_open import find_spill, open_spill
 

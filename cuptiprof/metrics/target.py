@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cuptiprof.data.chips import CHIPS
+from cuptiprof.data.chips import CHIPS, chips_called
 from cuptiprof.errors import MetricError
 from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.metric import Describe, Exists
@@ -83,16 +83,17 @@ def _exists(describe: Describe) -> Exists:
 
 
 def check_chip(chip: str, more: Iterable[str] = ()) -> str:
-    """``chip`` if the catalogue, or ``more``, has it under exactly that name.
+    """The chip that ``chip`` means: its name, or in whatever case its name or that of a product with it ("H100", "RTX 4090").
 
     Raises:
-        MetricError: it has not; the hint gives the nearest names, and those of boards such as "H100".
+        MetricError: neither the catalogue nor ``more`` has it, or several it could be; the hint names them, or the nearest.
     """
     known = [*CHIPS, *(c for c in more if c not in CHIPS)]
     if chip in known:
         return chip
-    word = chip.strip().upper()
-    boards = [c.name for c in CHIPS.values() if word and word in c.products.upper().replace(",", " ").split()]
-    near = [c for c in known if c.upper() == word] or boards or nearest(word[:100], known)
+    called = chips_called(chip[:100])
+    if len(called) == 1:
+        return called[0]
+    near = called or nearest(chip[:100].strip().upper(), known)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise MetricError(f"unknown chip {chip[:100]!r}", hint=f"{hint}Chip names are exact; known: {', '.join(known)}")
+    raise MetricError(f"unknown chip {chip[:100]!r}", hint=f"{hint}known: {', '.join(known)}")

@@ -147,6 +147,14 @@ class Report:
         return self.to("markdown")
 
 
+def nothing(what: str, rejected: int) -> str:
+    """The line in place of a table without rows: nothing was recorded, or a filter kept none of it."""
+    if not rejected:
+        return f"No {what} were recorded."
+    kernels = "the one kernel that came" if rejected == 1 else f"all {rejected:,} kernels that came"
+    return f"No {what} were kept: the filter left out {kernels}."
+
+
 def left_out(total: int, shown: int, what: str = "rows") -> tuple[str, ...]:
     """The line that says that a limit cut something off."""
     return (f"... and {total - shown} more {what}",) if shown < total else ()

@@ -354,6 +354,24 @@ def test_a_device_that_is_not_there_is_no_slow_point(folder: Path) -> None:
     assert done.returncode == 2 and "unknown simulated chip" in done.stderr and done.stdout == ""
 
 
+def test_a_metric_that_is_none_is_told_once(folder: Path) -> None:
+    """And before anything is measured."""
+    done = bench(folder, "bench_it.py::gemm", "--metrics", "achieved_ocupancy", "--json", "out.jsonl")
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("achieved_ocupancy") == 1, done.stderr
+    assert "Did you mean achieved_occupancy" in done.stderr and not (folder / "out.jsonl").exists()
+    done = bench(folder, "bench_it.py::gemm", "--metrics", "ipc", "--device", "host", sim=False)
+    assert done.returncode == 2 and done.stderr.count("has no counters") == 1
+
+
+def test_the_host_alone_needs_no_strategy(folder: Path) -> None:
+    (folder / "bench_host.py").write_text(
+        "import cuptiprof\n@cuptiprof.benchmark(params={'n': [10, 20]}, max_seconds=0.3)\ndef f(n): return lambda: sum(range(n))\n"
+    )
+    done = bench(folder, "bench_host.py", "--device", "host", "--format", "json", sim=False)
+    assert done.returncode == 0, done.stderr
+    assert {row["strategy"] for row in json.loads(done.stdout)["rows"]} == {"cpu"}
+
+
 def test_a_bar_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
     args = command("bench_it.py::gemm", "--filter", "n=256", "--device", "sim")

@@ -10,6 +10,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import Options, SweepOptions, run_benchmarks
+from cuptiprof.errors import BenchError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,3 +44,13 @@ def test_a_dict_of_options_serves_several_calls() -> None:
     one = cuptiprof.bench(lambda: sum(range(100)), device="host", **options)
     both = cuptiprof.compare({"a": lambda: sum(range(100)), "b": lambda: None}, device="host", **options)
     assert {one.strategy, *(m.strategy for m in both.measurements)} == {"wall"}
+
+
+def test_the_host_has_its_own_strategy() -> None:
+    """ "kernel" needs a GPU: what nobody asked for is not refused."""
+    short: Any = {"max_seconds": 0.2, "warmup_seconds": 0.1}
+    assert cuptiprof.bench(lambda: sum(range(100)), device="host", **short).strategy == "cpu"
+    both = cuptiprof.compare({"a": lambda: sum(range(100)), "b": lambda: sum(range(200))}, device="host", **short)
+    assert [m.strategy for m in both.measurements] == ["cpu", "cpu"]
+    with pytest.raises(BenchError, match="no GPU for strategy 'kernel'"):
+        cuptiprof.bench(lambda: None, device="host", strategy="kernel")

@@ -110,9 +110,16 @@ def test_the_note_of_one_point_names_it() -> None:
     assert said == ["a", "f, h: b"] and notes_of({"f": ("a",)}) == ["f: a"]
 
 
-def test_notes_are_said_once_with_their_number() -> None:
-    noisy = [row(params={"n": n}, notes=("others use this GPU",)) for n in range(3)]
-    assert results(*noisy).report().content.footers == ("others use this GPU (3 points)",)
+def test_notes_are_said_once_and_name_their_points() -> None:
+    def notes(*of: tuple[str, ...]) -> tuple[str, ...]:
+        rows = [row(params={"n": n}, notes=some) for n, some in enumerate(of)]
+        return results(*rows).report().content.footers
+
+    shared, warm = "others use this GPU", "had not settled"
+    assert notes(*[(shared,)] * 3) == (f"all 3 points: {shared}",)
+    assert notes((shared,)) == (shared,)  # there is one point
+    assert notes((), (warm,), (warm, shared)) == (f"gemm n=1, gemm n=2: {warm}", f"gemm n=2: {shared}")
+    assert notes((), *[(warm,)] * 5) == (f"gemm n=1, gemm n=2, gemm n=3 and 2 more: {warm}",)
 
 
 def test_no_points() -> None:

@@ -168,3 +168,27 @@ def test_hints_are_about_what_was_mistyped(words: list[str], meant: str, not_mea
     done = run(*words)
     assert done.returncode == 2 and meant in done.stderr, done.stderr
     assert not not_meant or not_meant not in done.stderr, done.stderr
+
+
+def test_several_views_are_one_json_document(script: Path, tmp_path: Path) -> None:
+    done = run("run", "--device", "sim", "--log-file", "%1", "-o", tmp_path / "run", "--format", "json",
+               "--view", "summary", "--view", "regions", script)  # fmt: skip
+    shown = json.loads(done.stdout.partition("\n")[2])  # after what the script prints
+    assert [report["view"] for report in shown] == ["summary", "regions"]
+    done = run("report", tmp_path / "run", "--format", "json", "--view", "regions", "--view", "api-trace")
+    assert [report["view"] for report in json.loads(done.stdout)] == ["regions", "api-trace"]
+
+
+@pytest.mark.parametrize("view", ["summary", "gpu-trace", "priorities"])
+def test_a_filter_that_keeps_nothing_does_not_say_that_nothing_ran(view: str, script: Path, tmp_path: Path) -> None:
+    done = run("run", "--device", "sim", "-k", "*nothing*", "--view", view, script)
+    assert "were recorded" not in done.stderr and "the filter left out all 7 kernels that came" in done.stderr
+    run("run", "--device", "sim", "-q", "-o", tmp_path / "run", script)
+    done = run("report", tmp_path / "run", "-k", "sgem", "--view", view)
+    assert "the filter left out all 7 kernels" in done.stdout and "nearest names were: sgemm" in done.stdout
+
+
+def test_chips_by_the_names_of_their_products(script: Path) -> None:
+    assert "Metrics of GH100:" in run("metrics", "ipc", "--chip", "h100").stdout
+    assert "chip A100" in run("run", "--device", "sim:GA100", script).stderr
+    assert "did you mean H100?" in run("run", "--device", "sim:H10", script).stderr

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 import cuptiprof
 from cuptiprof.data import chips
 from cuptiprof.errors import MetricError
-from cuptiprof.metrics import memory_path, name_tables, resolve, resolve_events, resolve_section, resolve_set, select
+from cuptiprof.metrics import (
+    check_chip,
+    memory_path,
+    name_tables,
+    resolve,
+    resolve_events,
+    resolve_section,
+    resolve_set,
+    select,
+)
 from cuptiprof.metrics.catalogue import MAX_NAMES
 from cuptiprof.metrics.expression import parse
 from cuptiprof.metrics.perfworks import split_name
@@ -223,10 +232,17 @@ def test_events() -> None:
             resolve_events(name, "GH100")
 
 
-@pytest.mark.parametrize("chip,near", [("gh100", "GH100"), ("GH10", "GH100"), ("H100", "GH100"), ("b200", "GB100"), ("L4", "AD104"), ("GH200", "GH100"), ("T4", "TU104")])  # fmt: skip
-def test_chips_are_exact_and_typos_are_helped(chip: str, near: str) -> None:
-    with pytest.raises(MetricError, match=f"did you mean {near}"):
+@pytest.mark.parametrize("chip,known", [("gh100", "GH100"), ("H100", "GH100"), ("b200", "GB100"), ("L4", "AD104"), ("GH200", "GH100"), ("T4", "TU104"), ("rtx 2080", "TU104"), ("4090", "AD102")])  # fmt: skip
+def test_chips_are_known_by_their_products(chip: str, known: str) -> None:
+    assert check_chip(chip) == known
+    assert resolve("ipc", chip)[0].expression == resolve("ipc", known)[0].expression
+
+
+@pytest.mark.parametrize("chip,near", [("GH10", "GH100"), ("RTX", "TU102 or TU104"), ("2080", "TU102 or TU104")])
+def test_what_no_chip_is_called_is_helped(chip: str, near: str) -> None:
+    with pytest.raises(MetricError, match="unknown chip") as refused:
         resolve("ipc", chip)
+    assert f"did you mean {near}" in refused.value.hint
 
 
 def test_a_chip_of_tomorrow_needs_the_planner() -> None:

@@ -105,7 +105,8 @@ def test_formats(form: str) -> None:
 @pytest.mark.parametrize(
     "arguments,says",
     [
-        (["ipc", "--chip", "gh100"], "did you mean GH100"),
+        (["ipc", "--chip", "GH10"], "did you mean GH100"),
+        (["ipc", "--chip", "RTX"], "did you mean TU102 or TU104"),
         (["ipc", "--chip", "GV11B"], "GV11B"),
         (["ipc", "--passes"], "--passes needs a chip"),
         (["--base"], "--base needs a chip"),

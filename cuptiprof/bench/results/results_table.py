@@ -11,6 +11,9 @@ from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_heade
 from cuptiprof.bench.results.row import Row
 from cuptiprof.report.model import Report, left_out
 
+MAX_NAMED = 3
+"""Points that a note names."""
+
 
 def results_report(
     rows: Sequence[Row], environment: Mapping[str, Any], notes: Sequence[str] = (), *, units: str = "auto"
@@ -60,11 +63,20 @@ def _counters(measurements: Iterable[Measurement]) -> dict[str, str]:
 
 
 def _note_lines(rows: Sequence[Row]) -> list[str]:
-    """Each note once, the most frequent first: with the point that it is of, or of how many."""
-    of: dict[str, list[str]] = {}
+    """What most points say first; a note names its points, or says that it is of all."""
+    said: dict[str, list[str]] = {}
     for row in rows:
         for note in dict.fromkeys(row.measurement.notes if row.measurement is not None else ()):
-            of.setdefault(note, []).append(row.title)
-    often = sorted(of.items(), key=lambda item: -len(item[1]))[:MAX_LINES]
-    lines = [f"{note} ({len(where)} points)" if len(where) > 1 else f"{where[0]}: {note}" for note, where in often]
-    return [*lines, *left_out(len(of), MAX_LINES, "notes")]
+            said.setdefault(note, []).append(row.title)
+    by_points = sorted(said.items(), key=lambda item: -len(item[1]))
+    lines = [f"{_points(titles, len(rows))}{note}" for note, titles in by_points[:MAX_LINES]]
+    return [*lines, *left_out(len(said), MAX_LINES, "notes")]
+
+
+def _points(titles: list[str], of: int) -> str:
+    if of == 1:
+        return ""
+    if len(titles) == of:
+        return f"all {of} points: "
+    more = f" and {len(titles) - MAX_NAMED} more" if len(titles) > MAX_NAMED else ""
+    return f"{', '.join(titles[:MAX_NAMED])}{more}: "

@@ -12,7 +12,7 @@ from cuptiprof.data import enums
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
-from cuptiprof.report.model import Column, View, left_out
+from cuptiprof.report.model import Column, View, left_out, nothing
 
 _LEGEND = (
     "Regs: Number of registers used per CUDA thread.",
@@ -65,7 +65,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         columns=tuple(replace(column, human=False) if column.key in hidden else column for column in _COLUMNS),
         data=data,
         footers=(*left_out(len(start), len(order)), *(_LEGEND if len(order) else ())),
-        notes={"": "No GPU activities were recorded."},
+        notes={"": nothing("GPU activities", result.losses["filter_rejected"])},
         facts={"origin_ns": origin, "total_rows": len(start)},
     )
 

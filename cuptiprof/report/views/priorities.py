@@ -14,7 +14,7 @@ from cuptiprof.analysis.gpu_work import kernel_names
 from cuptiprof.analysis.kernel_counters import Float64
 from cuptiprof.data.occupancy import chip_limits, occupancy
 from cuptiprof.data.result import Result
-from cuptiprof.report.model import Column, View, left_out
+from cuptiprof.report.model import Column, View, left_out, nothing
 
 # Metric -> factor to get occupancy as 0..1.
 MEASURES = {"achieved_occupancy": 1.0, "sm__warps_active.avg.pct_of_peak_sustained_active": 0.01}
@@ -74,7 +74,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         columns=_COLUMNS,
         data=data,
         footers=(*left_out(n, len(order)), *legend),
-        notes={"": "No kernels were recorded."},
+        notes={"": nothing("kernels", result.losses["filter_rejected"])},
     )
 
 

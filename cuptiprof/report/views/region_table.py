@@ -12,7 +12,7 @@ from cuptiprof.analysis.gpu_work import traced_graphs
 from cuptiprof.analysis.region_tree import NO_REGION, WORK_TABLES, RegionTree, region_tree
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
-from cuptiprof.report.model import Column, View, left_out
+from cuptiprof.report.model import Column, View, left_out, nothing
 
 _COLUMNS = (
     Column("percent", "GPU(%)", "percent", min_width=7),
@@ -98,7 +98,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         columns=tuple(replace(column, human=False) if column.key in hidden else column for column in _COLUMNS),
         data=data,
         footers=(*left_out(len(order), len(shown), "regions"), *still_open, *(_LEGEND if shown else ())),
-        notes={"": "No regions and no GPU activities were recorded."},
+        notes={"": nothing("regions and no GPU activities", result.losses["filter_rejected"])},
         depth_key="depth",
     )
 

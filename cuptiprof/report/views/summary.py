@@ -6,7 +6,7 @@ from typing import Any
 
 from cuptiprof.analysis.gpu_work import Times, gpu_times, times_by_code
 from cuptiprof.data.result import Result
-from cuptiprof.report.model import Column, View, left_out
+from cuptiprof.report.model import Column, View, left_out, nothing
 
 GPU_BLOCK = "GPU activities"
 API_BLOCK = "API calls"
@@ -41,7 +41,9 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None, per
         rows, total = _rows(times, limit), len(times)
         footers += left_out(total, len(rows), f"rows of {title}")
         if not total:
-            notes[title] = f"No {'API calls' if title == API_BLOCK else 'GPU activities'} were recorded."
+            is_api = title == API_BLOCK
+            rejected = 0 if is_api else result.losses["filter_rejected"]
+            notes[title] = nothing("API calls" if is_api else "GPU activities", rejected)
         for row in rows:
             for key, value in row.items():
                 data[key].append(value)
