@@ -48,7 +48,7 @@ def machine() -> dict[str, Any]:
 
 
 def in_turn(cases: Mapping[str, Case], rounds: int, *, seconds: float = 600.0, strategy: str = "manual") -> Comparison:
-    """Each case once a round, A B C C B A, by the harness; fewer rounds, at least two, when `seconds` are over.
+    """Each case once a round, there and back, by the harness; fewer rounds, at least two, when `seconds` are over.
 
     The first case is the base. ``Comparison.verdict`` compares any two; 12 rounds are the fewest that give an interval.
     """
@@ -71,7 +71,7 @@ def summary(samples: npt.ArrayLike, scale: float = 1.0) -> dict[str, Any]:
 
 
 def ratio(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as JSON: ratio of new over base, its 95 % interval (null: too few rounds for one), FASTER, SLOWER, SAME or UNSURE."""
+    """A verdict as JSON: ratio of new over base, its 95 % interval (null: too few rounds for one), FASTER, SLOWER, SAME, SMALL or UNSURE."""
     return {
         "ratio": significant(verdict.ratio),
         "low": significant(verdict.low) if verdict.low > 0 else None,

@@ -1,4 +1,4 @@
-"""``cuptiprof.compare``: several functions measured in turn, A B B A, so that drift of the machine favours none."""
+"""``cuptiprof.compare``: several functions measured in turn, in orders in which neither drift nor caches favour one."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def compare(
 
     Args:
         functions: name -> function; the first is the base.
-        threshold: relative difference that does not matter: SAME is said of less.
+        threshold: relative difference that does not matter: SAME is said of less, FASTER and SLOWER of more.
         alpha: how often a claim of a difference may be wrong.
         params, setup, device: as of ``cuptiprof.bench``.
         options: as of ``cuptiprof.bench``, see :class:`cuptiprof.bench.Options`; ``max_seconds`` is for each function.
@@ -110,7 +110,7 @@ def compare(
 
 
 def judge_in_turn(base: Measurement, new: Measurement, threshold: float = THRESHOLD, alpha: float = ALPHA) -> Verdict:
-    """The verdict on two measurements whose samples were taken in turn, A B B A; see ``judge_pairs``.
+    """The verdict on two measurements whose samples were taken in turn, A B B A or B A A B; see ``judge_pairs``.
 
     A round with a discarded sample is left out whole.
 
@@ -127,7 +127,7 @@ def judge_in_turn(base: Measurement, new: Measurement, threshold: float = THRESH
 
 
 def _whole_rounds(base: Measurement, new: Measurement) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Places of samples whose four of a round, A B B A, are all in use."""
+    """Places of samples whose four, A B B A or B A A B, are all in use."""
     both = np.intersect1d(base.places(), new.places())
     complete = np.intersect1d(both[both % 2 == 0], both[both % 2 == 1] - 1)
     return np.sort(np.concatenate([complete, complete + 1]))

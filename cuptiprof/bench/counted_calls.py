@@ -98,7 +98,7 @@ def read_counters(gpu: Meter, call: MeasuredCall, demand: Demand, cold: bool) ->
 
     def once() -> None:
         with region(BETWEEN_SAMPLES):
-            before_sample(gpu, call, cold)
+            before_sample(gpu, call, cold, False)
         with region(call.label):
             call.function()
         gpu.synchronize()

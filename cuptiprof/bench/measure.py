@@ -29,6 +29,7 @@ from cuptiprof.bench.sampling.series import (
     times_of,
     values_of,
 )
+from cuptiprof.bench.sampling.strategy import cycle_of
 from cuptiprof.bench.sampling.warmup import Warmup, look_at, nothing_launched, warm_up
 from cuptiprof.bench.stats.noise import describe_noise
 from cuptiprof.bench.stats.statistics import median_interval
@@ -234,9 +235,12 @@ def _sample(gpu: Meter, states: list[_State], method: Method) -> ClockLog:
     simulated = gpu.device is not None and gpu.device.simulated
     least = 0.0 if simulated else min(MIN_SECONDS * len(calls), method.max_seconds)
     began = time.monotonic()
-    one_round = sum(s.warmup.call_s for s in states)
-    most = min(MAX_BLOCK_SAMPLES, MAX_BLOCK_RECORDS // max(sum(c.records for c in calls), 1))
-    block_size, empty = _even(int(min(FIRST_BLOCK_SAMPLES, most, method.max_seconds / max(one_round, 1e-9)))), 0
+    runs = 2 if len(calls) > 1 and not method.cold else 1  # a sample among others may have a run before it
+    one_round = runs * sum(s.warmup.call_s for s in states)
+    most = min(MAX_BLOCK_SAMPLES, MAX_BLOCK_RECORDS // max(runs * sum(c.records for c in calls), 1))
+    cycle = cycle_of(len(calls))
+    block_size = _whole(int(min(FIRST_BLOCK_SAMPLES, most, method.max_seconds / max(one_round, 1e-9))), cycle)
+    empty = 0
     while True:
         block_began = time.monotonic()
         blocks = method.strategy.rounds(gpu, calls, block_size, method.cold, log.tick)
@@ -260,12 +264,12 @@ def _sample(gpu: Meter, states: list[_State], method: Method) -> ClockLog:
         took = max(time.monotonic() - block_began, 1e-6)
         fits = int(block_size * min(MAX_BLOCK_SECONDS, max(method.max_seconds - elapsed, 0.0)) / took)
         have = min(map(len, usable))  # the rule does not count what is discarded
-        block_size = _even(int(min(method.rule.next_look(have) - have, fits, most)))
+        block_size = _whole(int(min(method.rule.next_look(have) - have, fits, most)), cycle)
 
 
-def _even(n: int) -> int:
-    """Whole rounds of A B B A, so that comparing can rely on them."""
-    return max(2, n // 2 * 2)
+def _whole(n: int, cycle: int) -> int:
+    """Whole cycles of orders (see ``orders``); of fewer, whole pairs of rounds there and back, on which comparing relies."""
+    return n // cycle * cycle or max(2, n // 2 * 2)
 
 
 def _nothing_usable(states: list[_State], spoilt: Spoilt) -> BenchError:

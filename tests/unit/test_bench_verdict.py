@@ -118,7 +118,7 @@ def drifting(rng: np.random.Generator, n: int, order: str) -> tuple[Array, Array
 def test_drift_fools_one_after_the_other_but_not_turns() -> None:
     rng, n = np.random.default_rng(6), 200
     fooled = rates(lambda: judge(*drifting(rng, n, "AABB")), 300)
-    assert fooled[Kind.SLOWER] >= 0.9, fooled
+    assert fooled[Kind.SLOWER] >= 0.6 and fooled[Kind.SLOWER] + fooled[Kind.SMALL] >= 0.9, fooled
     for order in ("ABBA", "ABAB"):
         turns = rates(lambda o=order: judge_pairs(*drifting(rng, n, o), order=o), 300)  # type: ignore[misc]
         assert turns[Kind.SLOWER] + turns[Kind.FASTER] <= 0.05 and turns[Kind.SAME] >= 0.9, turns
@@ -173,3 +173,27 @@ def test_bad_series_are_refused() -> None:
         judge_pairs(good, good[:-1])
     with pytest.raises(ValueError, match="ABBA or ABAB"):
         judge_pairs(good, good, order="BAAB")  # type: ignore[arg-type]
+
+
+@SIZE
+def test_a_difference_inside_the_margin_is_not_claimed(runs: int, wrong: float) -> None:
+    """A true 0.8 % is less than what matters: however many samples show it, it is no claim; at the margin's edge seldom one."""
+    rng = np.random.default_rng(7)
+    for n, change in ((200, 1.008), (800, 1.008), (800, 1.01)):
+        found = rates(lambda n=n, c=change: judge(plausible(rng, n), c * plausible(rng, n)), runs)  # type: ignore[misc]
+        assert found[Kind.SLOWER] + found[Kind.FASTER] <= wrong, (n, change, found)
+        turns = rates(lambda n=n, c=change: judge_pairs(plausible(rng, n), c * plausible(rng, n)), runs)  # type: ignore[misc]
+        assert turns[Kind.SLOWER] + turns[Kind.FASTER] <= wrong, (n, change, turns)
+
+
+def test_between_the_margin_and_a_claim() -> None:
+    rng = np.random.default_rng(8)
+    base = rng.normal(100, 0.5, 200)
+    small = judge(base, 1.009 * rng.normal(100, 0.5, 200))
+    assert small.kind is Kind.SMALL and 1 < small.low < 1.01 < small.high and not small.differs
+    assert "differs, but not for certain by more than the margin of 1 %" in small.reason
+    within = judge(base, rng.normal(100.4, 0.1, 200))
+    assert within.kind is Kind.SAME and "differs, below the margin of 1 %" in within.reason
+    assert judge(base, 1.009 * base, threshold=0.0).kind is Kind.SLOWER  # no margin: any difference that is certain
+    faster = judge(1.02 * base, base)
+    assert faster.kind is Kind.FASTER and faster.high < 1 / 1.01

@@ -64,7 +64,7 @@ def between_events(
     for order in orders(len(calls), count):
         tick()
         for i in order:
-            before_sample(gpu, calls[i], cold)
+            before_sample(gpu, calls[i], cold, len(calls) > 1)
             run = runs[i]
             first, second = next(events), next(events)
             at = gpu.now()

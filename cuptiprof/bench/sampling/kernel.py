@@ -43,7 +43,7 @@ class Kernel(Strategy):
     ) -> list[list[Sample]]:
         starts: list[list[int]] = [[] for _ in calls]
         session = profile(device=gpu.device, activities=["kernel", "memcpy", "memset"], keep="first")
-        between = any(c.setup is not None for c in calls) or cold
+        between = any(c.setup is not None for c in calls) or cold or len(calls) > 1
         with session:
             for order in orders(len(calls), count):
                 tick()
@@ -51,7 +51,7 @@ class Kernel(Strategy):
                     call = calls[i]
                     if between:
                         with region(BETWEEN_SAMPLES):
-                            before_sample(gpu, call, cold)
+                            before_sample(gpu, call, cold, len(calls) > 1)
                     starts[i].append(gpu.now())
                     with region(call.label):
                         call.function()

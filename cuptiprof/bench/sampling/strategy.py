@@ -33,6 +33,12 @@ class MeasuredCall:
     kept: Any = None
     """the strategy's own: a captured graph"""
 
+    def run_unmeasured(self) -> None:
+        """Once, as the strategy runs it, so that caches are as the call itself leaves them."""
+        if self.setup is not None:
+            self.setup()
+        (self.kept or self.function)()
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -81,14 +87,43 @@ class Strategy(abc.ABC):
         """`count` samples of each call, in turn: one list a call, each in the order taken. `tick` is called between rounds."""
 
 
+def williams_square(calls: int) -> tuple[tuple[int, ...], ...]:
+    """Orders of the numbers below `calls` in which each stands in each place, and follows each other one, equally often.
+
+    `calls` rows; twice as many for an odd number. Williams, Experimental Designs Balanced for the Estimation of Residual Effects
+    of Treatments, Australian Journal of Scientific Research A 2 (1949): 0 1 n-1 2 n-2 ..., and each row one more than the last.
+    """
+    first = [0, *(i // 2 + 1 if i % 2 == 0 else calls - 1 - i // 2 for i in range(calls - 1))]
+    rows = [tuple((start + i) % calls for i in first) for start in range(calls)]
+    return tuple(rows if calls % 2 == 0 else [*rows, *(row[::-1] for row in rows)])
+
+
+def cycle_of(calls: int) -> int:
+    """Rounds after which `orders` has given every call every place."""
+    return 2 * len(williams_square(calls))
+
+
 def orders(calls: int, count: int) -> Iterator[Sequence[int]]:
-    """The order of each round: A B, then B A, so that a linear drift of the machine favours none."""
+    """The order of each round: a row of a Williams square, then the same backwards, then the next row.
+
+    The two rounds of a row cancel a linear drift of the machine for every pair of calls, as A B B A does. The rows change who
+    follows whom: in A B C C B A for ever, A and C follow themselves every second time and B never does.
+    """
+    rows = williams_square(calls)
     for i in range(count):
-        yield range(calls) if i % 2 == 0 else range(calls - 1, -1, -1)
+        row = rows[i // 2 % len(rows)]
+        yield row if i % 2 == 0 else row[::-1]
 
 
-def before_sample(gpu: Meter, call: MeasuredCall, cold: bool) -> None:
-    """Set-up, and a cold L2 if that is wanted."""
+def before_sample(gpu: Meter, call: MeasuredCall, cold: bool, among_others: bool) -> None:
+    """Set-up, and the caches as wanted: cold, or as the call itself leaves them.
+
+    Args:
+        among_others: another call ran before this one. What that left in the caches is none of this call's doing, so it runs
+            once unmeasured; a call alone follows itself anyway.
+    """
+    if among_others and not cold:
+        call.run_unmeasured()
     if call.setup is not None:
         call.setup()
     if cold:

@@ -1,7 +1,8 @@
 """Whether a new series of times is faster or slower than a base, the same, or whether one cannot tell.
 
-A difference is claimed only when two unrelated looks agree: the interval of the ratio leaves 1 out, and a rank test is
-below alpha. "Same" needs evidence too: the interval lies inside the margin. All else is UNSURE.
+A difference is claimed only when two unrelated looks agree: the whole interval of the ratio lies beyond the margin, and a
+rank test is below alpha. "Same" needs evidence too: the interval lies inside the margin. A difference that is certain while
+it is not whether it matters is SMALL. All else is UNSURE.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ MIN_CONTRASTS = 6
 
 
 class Kind(str, Enum):
-    """What the comparison says of the new series."""
+    """What the comparison says of the new series.
+
+    FASTER, SLOWER: by more than the margin. SAME: by less than the margin, if at all. SMALL: there is a difference, but not for
+    certain one beyond the margin.
+    """
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
     SAME = "SAME"
+    SMALL = "SMALL"
     UNSURE = "UNSURE"
 
 
@@ -66,13 +72,13 @@ def judge(base: npt.ArrayLike, new: npt.ArrayLike, *, threshold: float = THRESHO
 
     The ratio of medians with its interval (``ratio_of_medians``), the Mann-Whitney test and Cliff's delta
     (``mann_whitney``). SAME: the interval lies inside 1 / (1 + threshold) to 1 + threshold, a test of equivalence:
-    Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987). It wins over a difference that is certain
-    but smaller than the margin. What changed between the two runs but not within them (clocks, temperature, where the
-    buffers lie) looks like a difference here: interleave, and use ``judge_pairs``.
+    Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987). SLOWER, FASTER: all of it lies outside. What
+    changed between the two runs but not within them (clocks, temperature, where the buffers lie) looks like a difference
+    here: interleave, and use ``judge_pairs``.
 
     Args:
         base, new: shapes (m,) and (n,), times in the same unit, in the order of measuring.
-        threshold: relative difference that does not matter.
+        threshold: relative difference that does not matter: the margin.
         alpha: how often a claim of a difference may be wrong.
 
     Raises:
@@ -161,14 +167,15 @@ def _decide(ratio: Ratio, test: RankTest, threshold: float, alpha: float, sample
             Kind.UNSURE, f"{samples} samples (or what they are worth) are too few for an interval", 0.0, math.inf
         )
     change = f"{100 * (ratio.value - 1):+.2f} % ({100 * (ratio.low - 1):+.2f} to {100 * (ratio.high - 1):+.2f} %)"
-    if 1 / (1 + threshold) <= ratio.low and ratio.high <= 1 + threshold:
-        return verdict(Kind.SAME, f"{change} lies within the margin of {100 * threshold:g} %")
+    margin = f"the margin of {100 * threshold:g} %"
     outside = ratio.low > 1 or ratio.high < 1
-    if outside and test.p_value < alpha and (test.effect > 0) == (ratio.low > 1):
+    if 1 / (1 + threshold) <= ratio.low and ratio.high <= 1 + threshold:
+        return verdict(Kind.SAME, f"{change} differs, below {margin}" if outside else f"{change} lies within {margin}")
+    if not outside:
+        return verdict(Kind.UNSURE, f"{change} holds 0 and reaches beyond {margin}: more samples")
+    if test.p_value >= alpha or (test.effect > 0) != (ratio.low > 1):
+        return verdict(Kind.UNSURE, f"the medians differ, {change}, but the ranks do not: p {test.p_value:.2g}")
+    if ratio.low > 1 + threshold or ratio.high < 1 / (1 + threshold):
         kind = Kind.SLOWER if ratio.low > 1 else Kind.FASTER
         return verdict(kind, f"{change}, p {test.p_value:.2g}, effect {test.effect:+.2f}")
-    if outside:
-        return verdict(Kind.UNSURE, f"the medians differ, {change}, but the ranks do not: p {test.p_value:.2g}")
-    return verdict(
-        Kind.UNSURE, f"{change} holds 0 and reaches beyond the margin of {100 * threshold:g} %: more samples"
-    )
+    return verdict(Kind.SMALL, f"{change} differs, but not for certain by more than {margin}: more samples")
