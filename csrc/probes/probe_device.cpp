@@ -94,6 +94,7 @@ void ProbeDevice::release() noexcept {
   if (api.cuCtxPushCurrent_v2(x_context) == CUDA_SUCCESS) {
     if (api.cuCtxSynchronize) api.cuCtxSynchronize();
     for (CUgraphExec graph : x_graphs) api.cuGraphExecDestroy(graph);
+    for (CUevent event : x_events) api.cuEventDestroy_v2(event);
     for (CUstream stream : x_streams) api.cuStreamDestroy_v2(stream);
     for (CUdeviceptr address : x_memory) api.cuMemFree_v2(address);
     for (void* address : x_host_memory) api.cuMemFreeHost(address);
@@ -262,6 +263,34 @@ void ProbeDevice::order(uint64_t first, uint64_t then) {
   const std::unique_ptr<std::remove_pointer_t<CUevent>, decltype(destroy)> owner(event, destroy);
   CP_CALL(cuEventRecord, event, stream_of(first));
   CP_CALL(cuStreamWaitEvent, stream_of(then), event, 0u);
+}
+
+uint64_t ProbeDevice::make_event() {
+  const Current current(*this);
+  CUevent event = nullptr;
+  CP_CALL(cuEventCreate, &event, static_cast<unsigned>(CU_EVENT_DEFAULT));
+  x_events.push_back(event);
+  return reinterpret_cast<uint64_t>(event);
+}
+
+void ProbeDevice::record(uint64_t event, uint64_t stream) {
+  const Current current(*this);
+  CP_CALL(cuEventRecord, reinterpret_cast<CUevent>(event), stream_of(stream));
+}
+
+bool ProbeDevice::passed(uint64_t event) const {
+  const Current current(*this);
+  const auto e = reinterpret_cast<CUevent>(event);
+  if (x_api->cuEventQuery && x_api->cuEventQuery(e) == CUDA_ERROR_NOT_READY) return false;
+  CP_CALL(cuEventQuery, e);  // asked again for its error
+  return true;
+}
+
+double ProbeDevice::elapsed_ns(uint64_t first, uint64_t second) const {
+  const Current current(*this);
+  float ms = 0;
+  CP_CALL(cuEventElapsedTime, &ms, reinterpret_cast<CUevent>(first), reinterpret_cast<CUevent>(second));
+  return static_cast<double>(ms) * 1e6;
 }
 
 void ProbeDevice::begin_capture(uint64_t stream) {

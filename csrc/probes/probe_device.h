@@ -53,6 +53,10 @@ class ProbeDevice {
 
   uint64_t make_stream();                     // does not wait for the default stream
   void order(uint64_t first, uint64_t then);  // what is now in `first` before what comes in `then`
+  uint64_t make_event();                      // with times
+  void record(uint64_t event, uint64_t stream);
+  bool passed(uint64_t event) const;                         // of its last recording
+  double elapsed_ns(uint64_t first, uint64_t second) const;  // both have passed
   void begin_capture(uint64_t stream);
   uint64_t end_capture(uint64_t stream);  // an executable graph
   void launch_graph(uint64_t graph, uint64_t stream);
@@ -75,6 +79,7 @@ class ProbeDevice {
   std::vector<void*> x_host_memory;
   std::vector<CUstream> x_streams;
   std::vector<CUgraphExec> x_graphs;
+  std::vector<CUevent> x_events;
 };
 
 }  // namespace cuptiprof::probes

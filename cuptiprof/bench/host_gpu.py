@@ -40,6 +40,12 @@ class HostGpu:
     def elapsed_ns(self, first: Any, second: Any) -> float:
         raise _no_gpu("events")
 
+    def passed(self, event: Any) -> bool:
+        raise _no_gpu("events")
+
+    def hold(self, ns: int) -> None:
+        raise _no_gpu("streams")
+
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
         raise _no_gpu("graphs")
 

@@ -24,6 +24,7 @@ from cuptiprof.bench.sampling.series import (
     Spoilt,
     gap_note,
     kernel_times,
+    pace_note,
     reported_by,
     spans_of,
     times_of,
@@ -178,7 +179,8 @@ def measure(
         began = time.monotonic()
         counters = read_counters(gpu, state.series.call, method.demand, method.cold)
         state.cost["counters"] = time.monotonic() - began
-        notes = [*state.notes, *clocks.notes(), *gap_note(samples), *counters.notes]
+        notes = [*state.notes, *state.series.call.notes, *clocks.notes(), *gap_note(samples), *counters.notes]
+        notes += pace_note(state.series)
         if state.series.differs():
             notes.append("its calls do not all launch the same kernels")
         if others:

@@ -13,12 +13,13 @@ from cuptiprof.device.devices import Device
 from cuptiprof.device.driver import DeviceAttribute, FunctionAttribute
 from cuptiprof.device.gpu import DEFAULT_L2, DEVICE_TO_HOST, FLUSH_FACTOR, HOST_TO_DEVICE, Dim3
 from cuptiprof.device.gpu_clocks import nvml_clocks
+from cuptiprof.device.hold import HOLD, hold_ptx
 from cuptiprof.errors import BenchError
 
 
 class DriverGpu:
     """A GPU through ``_core.ProbeDevice``. What a program's own functions (of CuPy, JAX and the like) give to it is in streams
-    that are not known here: no events, no captures.
+    that are not known here: no captures.
 
     Args:
         ordinal: its number in this process.
@@ -37,6 +38,8 @@ class DriverGpu:
         self._memory: dict[str, tuple[int, int]] = {}  # what it is for -> address, bytes
         self._outgrown: list[int] = []  # freeing would wait for the GPU
         self._peer: Any = None
+        self._events: list[Any] = []
+        self._can_hold = False
         self.now: Callable[[], int] = time.perf_counter_ns
         self.synchronize: Callable[[], None] = self._probe.synchronize
 
@@ -152,21 +155,38 @@ class DriverGpu:
         self._memory.clear()
         self._peer = None
 
+    def timed_stream(self) -> int:
+        """Handle of the stream that events are recorded in: the default one, which waits for all streams of the context that
+        were not made non-blocking, as they do for it."""
+        return 0
+
     def events(self, count: int) -> Sequence[Any]:
-        raise _needs_torch("events")
+        while len(self._events) < count:
+            self._events.append(self._probe.make_event())
+        return self._events
 
     def record(self, event: Any) -> None:
-        raise _needs_torch("events")
+        self._probe.record(event, self.timed_stream())
+
+    def passed(self, event: Any) -> bool:
+        return bool(self._probe.passed(event))
 
     def elapsed_ns(self, first: Any, second: Any) -> float:
-        raise _needs_torch("events")
+        return float(self._probe.elapsed_ns(first, second))
+
+    def hold(self, ns: int) -> None:
+        if not self._can_hold:
+            self.load_module(
+                hold_ptx(
+                    self.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR),
+                    self.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR),
+                )
+            )
+            self._can_hold = True
+        self.launch(HOLD, block=(1, 1, 1), stream=self.timed_stream(), arguments=(ns,))
 
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
-        raise _needs_torch("graphs")
-
-
-def _needs_torch(what: str) -> BenchError:
-    return BenchError(
-        f"{what} need PyTorch, which this program does not use",
-        hint='strategy="kernel" measures any program\'s GPU work',
-    )
+        raise BenchError(
+            "graphs need PyTorch, which this program does not use",
+            hint='strategy="event" and "kernel" measure any program\'s GPU work',
+        )

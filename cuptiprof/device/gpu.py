@@ -65,8 +65,14 @@ class Meter(Protocol):
     def record(self, event: Any) -> None:
         """Enqueue an event."""
 
+    def passed(self, event: Any) -> bool:
+        """Whether the GPU has come to an event that was recorded."""
+
     def elapsed_ns(self, first: Any, second: Any) -> float:
         """Time between two events that have passed."""
+
+    def hold(self, ns: int) -> None:
+        """Keep the stream busy for `ns`, so that what is enqueued meanwhile waits for nothing but the GPU."""
 
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
         """Call `function` once under capture; what replays it.

@@ -12,6 +12,7 @@ from cuptiprof.data.clock_state import ClockReader
 from cuptiprof.device.devices import Device, SimulatedDevice
 from cuptiprof.device.driver import DeviceAttribute, Driver
 from cuptiprof.device.gpu import DEFAULT_L2, FLUSH_FACTOR, Dim3, cannot_capture
+from cuptiprof.device.hold import HOLD
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.sim.sim_device import Flag, Op
 
@@ -100,6 +101,12 @@ class SimGpu:
 
     def elapsed_ns(self, first: Any, second: Any) -> float:
         return float(self.sim.event_time(second) - self.sim.event_time(first))
+
+    def passed(self, event: Any) -> bool:
+        return self.sim.event_time(event) <= self.sim.now()
+
+    def hold(self, ns: int) -> None:
+        self.sim.launch(HOLD, duration_ns=ns)
 
     def graph(self, body: Callable[[int], object]) -> int:
         stream = self.stream()

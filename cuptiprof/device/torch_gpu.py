@@ -20,7 +20,6 @@ class TorchGpu(DriverGpu):
         self._torch: Any = torch
         super().__init__(device, int(torch.cuda.current_device()))
         self._cold: Any = None
-        self._events: list[Any] = []
         self.synchronize = torch.cuda.synchronize
 
     def flush_l2(self) -> None:
@@ -37,6 +36,12 @@ class TorchGpu(DriverGpu):
 
     def record(self, event: Any) -> None:
         event.record()
+
+    def timed_stream(self) -> int:
+        return int(self._torch.cuda.current_stream().cuda_stream)
+
+    def passed(self, event: Any) -> bool:
+        return bool(event.query())
 
     def elapsed_ns(self, first: Any, second: Any) -> float:
         return float(first.elapsed_time(second)) * 1e6

@@ -183,6 +183,15 @@ std::shared_ptr<Api> make_api() {
     return CUDA_SUCCESS;
   };
   api->cuEventRecord = [](CUevent, CUstream) { return fails(); };
+  api->cuEventQuery = [](CUevent e) {
+    FAIL_FIRST;
+    return e ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  };
+  api->cuEventElapsedTime = [](float* ms, CUevent, CUevent) {
+    FAIL_FIRST;
+    *ms = 0.25f;
+    return CUDA_SUCCESS;
+  };
   api->cuEventDestroy_v2 = [](CUevent e) { return take(e); };
   api->cuStreamBeginCapture_v2 = [](CUstream, CUstreamCaptureMode) { return fails(); };
   api->cuStreamEndCapture = [](CUstream, CUgraph* graph) {
@@ -216,6 +225,10 @@ void use(const std::shared_ptr<Api>& api) {
   device.load_module("PTX text");
   const uint64_t first = device.make_stream(), second = device.make_stream();
   device.order(first, second);
+  const uint64_t event = device.make_event();
+  device.record(event, first);
+  require(device.passed(0) && !device.passed(event), "whether an event has passed");
+  require(device.elapsed_ns(event, event) == 250e3, "time between events");
   device.begin_capture(first);
   const uint64_t graph = device.end_capture(first);
   device.launch_graph(graph, second);

@@ -81,9 +81,60 @@ def test_events_enclose_the_call_and_short_calls_are_batched(machine: SimulatedD
     sim = machine.sim
     m = measure(machine, lambda: sim.launch("k", duration_ns=8_000), strategy="event")
     assert m.batch > 1
-    assert m.median == pytest.approx(8_000, rel=0.1)  # the launch latency of the first of a batch is in it
+    assert m.median == pytest.approx(8_000, rel=0.001)
     long = measure(machine, lambda: sim.launch("k", duration_ns=900_000), strategy=Event())
     assert long.batch == 1 and long.median == pytest.approx(900_000, rel=0.01)
+
+
+@pytest.mark.parametrize("strategy", ["event", "graph"])
+@pytest.mark.parametrize("ns", [500, 2_000, 40_000])
+def test_events_see_the_gpus_time_of_short_functions_not_the_hosts(
+    machine: SimulatedDevice, strategy: str, ns: int
+) -> None:
+    """A launch takes the simulated host 2 us, and 3 us more until the kernel begins."""
+    sim = machine.sim
+    m = measure(machine, lambda: sim.launch("k", duration_ns=ns), strategy=strategy)
+    assert m.median == pytest.approx(ns, rel=0.01) and m.batch * ns >= 200_000
+    assert not [n for n in m.notes if "host" in n]
+
+
+def test_a_stream_that_runs_dry_is_said(machine: SimulatedDevice) -> None:
+    sim = machine.sim
+
+    def launches_for_long() -> None:  # more than may be pending
+        for _ in range(1_500):
+            sim.launch("k", duration_ns=1_000)
+
+    m = measure(machine, launches_for_long, strategy="event", stop=Count(5))
+    assert m.median == pytest.approx(1_500 * 2_000, rel=0.01)  # the host's pace
+    assert any("waits for the host" in n for n in m.notes), m.notes
+
+    def synchronises() -> None:
+        sim.launch("k", duration_ns=1_000)
+        sim.synchronize()
+        sim.launch("k", duration_ns=1_000)
+
+    assert any("waits for the host" in n for n in measure(machine, synchronises, strategy="event").notes)
+
+
+def test_a_host_that_is_slow_now_and_then_is_not_in_the_time_of_events(machine: SimulatedDevice) -> None:
+    sim, calls = machine.sim, count()
+
+    def work() -> None:
+        if next(calls) % 1_000 == 999:
+            sim.advance(sim.now() + 3_000_000)
+        sim.launch("k", duration_ns=20_000)
+
+    m = measure(machine, work, strategy="event")
+    assert (m.samples < 20_100).all()
+    assert all("host" in d.reason for d in m.discarded)
+
+
+def test_events_that_do_not_enclose_the_work_are_refused(machine: SimulatedDevice) -> None:
+    sim = machine.sim
+    with pytest.raises(BenchError, match="stream") as caught:
+        measure(machine, lambda: sim.launch("k", duration_ns=90_000, stream=9), strategy="event")
+    assert "kernel" in caught.value.hint
 
 
 def test_a_cold_sample_is_one_call_after_a_write_larger_than_the_l2(machine: SimulatedDevice) -> None:
@@ -97,6 +148,20 @@ def test_a_cold_sample_is_one_call_after_a_write_larger_than_the_l2(machine: Sim
         assert all(k.name != "[memset]" for k in m.kernels)
 
 
+def test_the_write_of_a_cold_sample_is_over_when_the_call_begins(machine: SimulatedDevice) -> None:
+    """In whatever stream the call works."""
+    from cuptiprof.bench.sampling import MeasuredCall
+    from cuptiprof.bench.sampling.strategy import before_sample
+    from cuptiprof.device.sim_gpu import SimGpu
+
+    gpu = SimGpu(machine)
+    before_sample(gpu, MeasuredCall("f", lambda: None), True, False)
+    event = gpu.events(1)[0]
+    began = gpu.now()
+    gpu.record(event)
+    assert 0 < gpu.sim.event_time(event) <= began
+
+
 def test_a_graph_is_captured_once_and_replayed(machine: SimulatedDevice) -> None:
     sim, calls = machine.sim, count()
 
@@ -107,7 +172,9 @@ def test_a_graph_is_captured_once_and_replayed(machine: SimulatedDevice) -> None
 
     m = measure(machine, work, strategy=Graph())
     assert m.median == pytest.approx(90_000, rel=0.05)
-    assert next(calls) < m.warmup_calls + 5 < len(m.samples) + m.warmup_calls
+    assert m.batch == 12  # it fills a millisecond
+    traced, captured = 1, 1 + 12
+    assert next(calls) == m.warmup_calls + traced + captured < len(m.samples) * m.batch
 
 
 def test_host_time_is_until_the_call_returns_and_wall_time_until_the_gpu_has_finished(machine: SimulatedDevice) -> None:

@@ -25,7 +25,13 @@ ATTRIBUTES = {
     DeviceAttribute.PCI_DEVICE_ID: 0,
     DeviceAttribute.L2_CACHE_SIZE: 50 << 20,
     DeviceAttribute.PCI_DOMAIN_ID: 0,
+    DeviceAttribute.COMPUTE_CAPABILITY_MAJOR: 9,
+    DeviceAttribute.COMPUTE_CAPABILITY_MINOR: 0,
 }
+
+
+class Stream(str):
+    cuda_stream = 77
 
 
 class FakeTorch(ModuleType):
@@ -40,7 +46,8 @@ class FakeTorch(ModuleType):
         self.pci: list[str] = []
         self.refuses = False
         self.made = 0
-        self.stream = "the user's"
+        self.stream = Stream("the user's")
+        self.held = True
         fake = self
 
         class FakeEvent:
@@ -52,25 +59,30 @@ class FakeTorch(ModuleType):
                 fake.said.append("event")
                 self.at = fake.ms
 
+            def query(self) -> bool:
+                return not fake.held
+
             def elapsed_time(self, other: Any) -> float:
                 return float(other.at - self.at)
 
         class FakeGraph:
             def replay(self) -> None:
                 fake.said.append("replay")
-                fake.ms += 1
+                fake.ms += 0.25 * self.calls
 
         @contextlib.contextmanager
         def graph(g: Any) -> Iterator[None]:
             fake.said.append("capture")
-            fake.stream = "of the capture"
+            fake.stream = Stream("of the capture")
+            before = fake.said.count("f")
             yield
+            g.calls = fake.said.count("f") - before
             if fake.refuses:  # as torch 2.13: the stream is not put back
                 raise RuntimeError("operation not permitted when stream is capturing\nmore")
-            fake.stream = "the user's"
+            fake.stream = Stream("the user's")
 
         @contextlib.contextmanager
-        def stream(s: str) -> Iterator[None]:
+        def stream(s: Stream) -> Iterator[None]:
             before, fake.stream = fake.stream, s
             try:
                 yield
@@ -101,7 +113,12 @@ class FakeTorch(ModuleType):
 def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
     fake = FakeTorch()
     monkeypatch.setitem(sys.modules, "torch", fake)
-    probe = SimpleNamespace(attribute=lambda i: ATTRIBUTES[i], synchronize=None)
+    probe = SimpleNamespace(
+        attribute=lambda i: ATTRIBUTES[i],
+        synchronize=None,
+        load_module=lambda image: fake.said.append("load " + image.decode().split()[3]),
+        launch=lambda kernel, grid, block, shared, stream, arguments: fake.said.append(f"hold {stream}"),
+    )
     seen: list[str] = []
     monkeypatch.setattr(
         driver_gpu,
@@ -134,21 +151,14 @@ def test_a_cold_sample_by_events(torch: FakeTorch) -> None:
 
     call = MeasuredCall("f", work)
     Event().prepare(gpu, call, 1e6, True)
+    assert torch.said[:8] == ["sync", "event", "event", "load sm_75", "hold 77", "event", "f", "event"]
+    torch.said.clear()
     samples = Event().rounds(gpu, [call], 2, True, lambda: None)[0]
     # Events are made before the first sample, by recording them: making one between two others would be in their time.
-    assert torch.said[:4] == ["event"] * 4 and torch.made == 4
-    assert torch.said[4:] == [
-        f"empty {2 * (50 << 20)}",
-        "flush",
-        "event",
-        "f",
-        "event",
-        "flush",
-        "event",
-        "f",
-        "event",
-        "sync",
-    ]
+    assert torch.said[:2] == ["event"] * 2 and torch.made == 4
+    # In the stream that is current the GPU waits until it has been given all.
+    sample = ["flush", "sync", "hold 77", "event", "f", "event"]
+    assert torch.said[2:] == [f"empty {2 * (50 << 20)}", *sample, *sample, "sync"]
     assert [s.value for s in samples] == [1e6, 1e6]
     Event().rounds(gpu, [call], 2, True, lambda: None)
     assert torch.made == 4  # the next block has the same ones
@@ -158,11 +168,12 @@ def test_a_graph_is_captured_after_waiting_and_replayed(torch: FakeTorch) -> Non
     gpu = make()
     call = MeasuredCall("f", lambda: torch.said.append("f"))
     Graph().prepare(gpu, call, 25_000, False)
-    assert call.batch == 2
-    assert torch.said == ["sync", "capture", "f", "f", "replay", "sync"]
+    assert torch.said[:4] == ["sync", "capture", "f", "replay"]
+    assert call.batch == 5  # 1.05 ms, as the replay of one takes 0.25 ms
+    assert torch.said[-9:] == ["f", "f", "replay", "sync", "hold 77", "event", "replay", "event", "sync"]
     torch.said.clear()
     samples = Graph().rounds(gpu, [call], 1, False, lambda: None)[0]
-    assert torch.said == ["event", "event", "event", "replay", "event", "sync"] and samples[0].value == 5e5
+    assert torch.said == ["hold 77", "event", "replay", "event", "sync"] and samples[0].value == 250_000
 
 
 def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:
@@ -176,16 +187,29 @@ def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:
         make().capture(lambda: None)
 
 
-def test_the_driver_alone_has_no_events(torch: FakeTorch) -> None:
-    gpu = driver_gpu.DriverGpu.__new__(driver_gpu.DriverGpu)
-    for refused in (
-        lambda: gpu.events(2),
-        lambda: gpu.record(0),
-        lambda: gpu.elapsed_ns(0, 0),
-        lambda: gpu.capture(lambda: None),
-    ):
-        with pytest.raises(BenchError, match="PyTorch"):
-            refused()
+def test_the_driver_alone_has_events_and_no_graphs(torch: FakeTorch) -> None:
+    gpu = driver_gpu.DriverGpu(SimpleNamespace(library=None))  # type: ignore[arg-type]
+    said, passed = [], [False, True]
+    gpu._probe.make_event = lambda: said.append("make") or len(said)
+    gpu._probe.record = lambda event, stream: said.append(f"record {event} in {stream}")
+    gpu._probe.passed = lambda event: passed.pop(0)
+    gpu._probe.elapsed_ns = lambda first, second: 1000.0 * (second - first)
+    first, second = gpu.events(2)
+    assert gpu.events(2) == [first, second]
+    gpu.hold(5_000)
+    gpu.hold(5_000)
+    gpu.record(first)
+    assert torch.said == ["load sm_75", "hold 0", "hold 0"] and said == ["make", "make", "record 1 in 0"]
+    assert [gpu.passed(first), gpu.passed(first)] == [False, True] and gpu.elapsed_ns(first, second) == 1000.0
+    with pytest.raises(BenchError, match="PyTorch"):
+        gpu.capture(lambda: None)
+
+
+def test_a_stream_that_stays_dry_is_not_held_for_ever(torch: FakeTorch) -> None:
+    gpu, torch.held = make(), False
+    call = MeasuredCall("f", lambda: torch.said.append("f"))
+    Event().prepare(gpu, call, 1e6, True)
+    assert torch.said.count("f") < 20 and call.hold_ns <= 20_000_000
 
 
 def test_memory_that_runs_out_during_a_capture_is_said_as_such(torch: FakeTorch) -> None:

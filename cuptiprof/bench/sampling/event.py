@@ -1,28 +1,63 @@
-"""Time between CUDA events around a call, and of replays of a captured graph."""
+"""Time between CUDA events around a call, and of replays of a captured graph.
+
+The stream is held while it is given a sample (``Meter.hold``): the GPU then does the work without waiting for the host, whose launches
+of short kernels take longer than these. NVBench does the same with a kernel that waits for the host.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders, repeated
 from cuptiprof.device.gpu import Meter
+from cuptiprof.errors import BenchError
+from cuptiprof.text.units import format_time
 
-MIN_BATCH_NS = 50_000
-"""Events are stamped to about half a microsecond: shorter calls are repeated between two events until this is filled."""
-MAX_BATCH_CALLS = 200
+FILL_NS = 1_000_000
+"""Shorter calls are repeated until a sample lasts so long: events are stamped to half a microsecond, and they and the start of a graph
+take some microseconds of their own, less than 1 % of this."""
+MAX_PENDING = 500
+"""Kernels, copies and sets that a held stream is given: with about a thousand pending the next launch waits."""
+MAX_UNKNOWN_CALLS = 50
+"""of a sample, where it is not known what a call launches"""
+MAX_GRAPH_NODES = 20_000
+MAX_TRIES = 4
+LEAST_HOLD_NS = 20_000
+MAX_HOLD_NS = 20_000_000
+HOLD_FACTOR = 1.5
+"""The stream is held for so many times of what giving it a sample took: the host is slower now and then."""
+LEAST_ENCLOSED = 0.5
+"""of the longest kernel of a call: less between the events means that it runs in another stream"""
+PACED = 1.1
+"""A sample that lasts no longer than this times its launching waits for the host."""
+SAID_SHARE = 0.02
 
 
 class Event(Strategy):
-    """Time between two events around the call on the stream that is current, gaps that the host leaves included.
+    """Time between two events around the call on the stream that is current.
 
-    Short calls are batched when the L2 need not be cold; then a sample is the mean of ``batch`` calls.
+    The stream does not wait for the host, unless the call does (or launches more than can be pending): then that is said. Short calls
+    are batched when the L2 need not be cold; a sample is then the mean of ``batch`` calls.
     """
 
     name: ClassVar[str] = "event"
 
     def prepare(self, gpu: Meter, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
-        call.batch = batch_of(call, estimate_ns, cold)
+        single = cold or call.setup is not None
+        if call.synchronizes or call.records > MAX_PENDING:
+            call.batch = 1 if single else max(1, min(MAX_UNKNOWN_CALLS, round(FILL_NS / max(estimate_ns, 1.0))))
+            return
+        one = try_out(gpu, call, call.function)
+        check_enclosed(call, one.ns)
+        if not single:
+            pending = MAX_PENDING // call.records if call.records else MAX_UNKNOWN_CALLS
+            holdable = MAX_HOLD_NS / HOLD_FACTOR / max(one.launching_ns, 1)
+            call.batch = max(1, math.floor(min(pending, holdable, round(FILL_NS / max(one.ns, 1.0)))))
+        call.hold_ns = min(MAX_HOLD_NS, LEAST_HOLD_NS + round(HOLD_FACTOR * one.launching_ns * call.batch))
+        call.notes += overhead_note(gpu, call, one.ns)
 
     def rounds(
         self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
@@ -32,15 +67,26 @@ class Event(Strategy):
 
 
 class Graph(Strategy):
-    """The call captured once into a CUDA graph, and the time of its replays by events: no host cost of launching is in it."""
+    """The call captured into a CUDA graph, as often as fills a millisecond, and the time of its replays by events."""
 
     name: ClassVar[str] = "graph"
 
     def prepare(self, gpu: Meter, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
-        call.batch = batch_of(call, estimate_ns, cold)
-        call.kept = gpu.capture(call.function if call.batch == 1 else repeated(call.function, call.batch))
+        call.kept = gpu.capture(call.function)
         call.kept()  # the first launch of a graph uploads it
-        gpu.synchronize()
+        took = try_out(gpu, call, call.kept)
+        check_enclosed(call, took.ns)
+        most = max(1, MAX_GRAPH_NODES // max(call.records, 1))
+        for _ in range(MAX_TRIES if call.setup is None and not cold else 0):
+            wanted = min(most, math.ceil(1.05 * call.batch * FILL_NS / max(took.ns, 1.0)))
+            if took.ns >= FILL_NS or wanted <= call.batch:
+                break
+            call.batch = wanted
+            call.kept = gpu.capture(repeated(call.function, wanted))
+            call.kept()
+            took = try_out(gpu, call, call.kept)
+        call.hold_ns = min(MAX_HOLD_NS, LEAST_HOLD_NS + round(HOLD_FACTOR * took.launching_ns))
+        call.notes += overhead_note(gpu, call, took.ns)
 
     def rounds(
         self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
@@ -48,32 +94,87 @@ class Graph(Strategy):
         return between_events(gpu, calls, [c.kept for c in calls], count, cold, tick)
 
 
-def batch_of(call: MeasuredCall, estimate_ns: float, cold: bool) -> int:
-    """How many calls a sample has: one where each call needs a state of its own."""
-    if cold or call.setup is not None:
-        return 1
-    return max(1, min(MAX_BATCH_CALLS, round(MIN_BATCH_NS / max(estimate_ns, 1.0))))
+@dataclass(frozen=True)
+class Trial:
+    """What one sample took, ns: the GPU between the events, and the host to give it the work."""
+
+    ns: float
+    launching_ns: int
+
+
+def try_out(gpu: Meter, call: MeasuredCall, run: Callable[[], object]) -> Trial:
+    """A sample in a stream that is held for as long as that takes."""
+    hold = LEAST_HOLD_NS
+    while True:
+        if call.setup is not None:
+            call.setup()
+        gpu.synchronize()
+        first, second = gpu.events(2)[:2]
+        gpu.hold(hold)
+        began = gpu.now()
+        gpu.record(first)
+        run()
+        gpu.record(second)
+        launching, dry = gpu.now() - began, gpu.passed(first)
+        gpu.synchronize()
+        if not dry or hold >= MAX_HOLD_NS:
+            return Trial(gpu.elapsed_ns(first, second), launching)
+        hold = min(MAX_HOLD_NS, 2 * max(hold, launching))
+
+
+def check_enclosed(call: MeasuredCall, ns: float) -> None:
+    """Raises BenchError when the work of a call is not what the events enclose."""
+    if ns < LEAST_ENCLOSED * call.longest_ns:
+        raise BenchError(
+            f"the work of {call.name!r} is not in the stream that is current: a kernel takes {format_time(call.longest_ns)}, "
+            f"and between the events around the call there are {format_time(ns)}",
+            hint='strategy="kernel" needs no stream; PyTorch: measure inside of `with torch.cuda.stream(s)`',
+        )
+
+
+def overhead_note(gpu: Meter, call: MeasuredCall, ns: float) -> list[str]:
+    """A sentence when the events themselves are a part of a call's time that matters."""
+    if call.batch > 1:
+        return []
+    own = try_out(gpu, MeasuredCall("nothing", lambda: None), lambda: None).ns
+    share = own / max(ns, 1.0)
+    return (
+        [f"two events with nothing between them are {format_time(own)} apart: that is in its time"]
+        if share > SAID_SHARE
+        else []
+    )
 
 
 def between_events(
     gpu: Meter, calls: Sequence[MeasuredCall], runs: Sequence[Any], count: int, cold: bool, tick: Tick
 ) -> list[list[Sample]]:
     """Samples by events; read after the last, so that the GPU never waits for the host to read."""
-    pending: list[list[tuple[int, Any, Any]]] = [[] for _ in calls]
+    pending: list[list[tuple[int, int, bool, Any, Any]]] = [[] for _ in calls]
     events = iter(gpu.events(2 * count * len(calls)))
     for order in orders(len(calls), count):
         tick()
         for i in order:
-            before_sample(gpu, calls[i], cold, len(calls) > 1)
-            run = runs[i]
+            call, run = calls[i], runs[i]
+            before_sample(gpu, call, cold, len(calls) > 1)
             first, second = next(events), next(events)
+            if call.hold_ns:
+                gpu.hold(call.hold_ns)
             at = gpu.now()
             gpu.record(first)
             run()
             gpu.record(second)
-            pending[i].append((at, first, second))
+            launching = gpu.now() - at
+            dry = call.hold_ns > 0 and gpu.passed(first)
+            if dry:
+                call.hold_ns = min(MAX_HOLD_NS, 2 * max(call.hold_ns, launching))
+            pending[i].append((at, launching, dry, first, second))
     gpu.synchronize()
-    return [
-        [Sample(gpu.elapsed_ns(first, second) / call.batch, at) for at, first, second in taken]
-        for call, taken in zip(calls, pending, strict=True)
-    ]
+    return [[_sample(gpu, call, *one) for one in taken] for call, taken in zip(calls, pending, strict=True)]
+
+
+def _sample(gpu: Meter, call: MeasuredCall, at: int, launching: int, dry: bool, first: Any, second: Any) -> Sample:
+    ns = gpu.elapsed_ns(first, second)
+    if not call.hold_ns and ns < PACED * launching:
+        call.paced += 1
+    doubt = "the stream ran dry: the host was slow" if dry else ""
+    return Sample(ns / call.batch, at, doubt=doubt)

@@ -98,6 +98,15 @@ def kernel_times(samples: list[Sample]) -> tuple[KernelTime, ...]:
     return tuple(sorted(out, key=lambda k: -k.ns))
 
 
+def pace_note(series: Series) -> list[str]:
+    """A sentence when the GPU waits for the host's launches within a sample."""
+    if series.call.paced <= MAX_OTHER_WORK_SHARE * len(series.taken):
+        return []
+    return [
+        "the GPU waits for the host, whose launches take as long as all that is timed: strategy='kernel' leaves that out"
+    ]
+
+
 def gap_note(samples: list[Sample]) -> list[str]:
     """A sentence when the GPU stands idle between the kernels of a call."""
     spans = spans_of(samples)

@@ -30,6 +30,16 @@ class MeasuredCall:
     """whether it gives the GPU work, as far as is known"""
     records: int = 0
     """kernels, copies and sets of one call, as far as is known"""
+    synchronizes: bool = False
+    """it waits for the GPU, as far as is known"""
+    longest_ns: float = 0.0
+    """its longest kernel, copy or set; 0: not known"""
+    hold_ns: int = 0
+    """for which the stream is held while it is given a sample; 0: it is not"""
+    paced: int = 0
+    """samples that lasted no longer than the host took to launch them"""
+    notes: list[str] = field(default_factory=list)
+    """what the strategy has to say to a reader"""
     kept: Any = None
     """the strategy's own: a captured graph"""
 
@@ -128,6 +138,7 @@ def before_sample(gpu: Meter, call: MeasuredCall, cold: bool, among_others: bool
         call.setup()
     if cold:
         gpu.flush_l2()
+        gpu.synchronize()  # the function may work in another stream: the write would go on beside it
 
 
 def repeated(function: Callable[[], object], count: int) -> Callable[[], None]:

@@ -131,6 +131,8 @@ def look_at(gpu: Meter, call: MeasuredCall, strategy: Strategy) -> list[str]:
     _, _, pieces = work.of(int(found[0])) if len(found) else (0.0, 0.0, ())
     call.launches = bool(pieces) or work.outside > 0
     call.records = sum(n for _, n, _ in pieces)
+    call.longest_ns = max((ns / n for _, n, ns in pieces), default=0.0)
+    call.synchronizes = len(result.synchronizations) > 1  # the harness's own wait is the last one
     if strategy.needs_gpu_work and not pieces:
         raise nothing_launched(call.name, work.outside)
     notes = _devices(gpu, call, result)
@@ -145,8 +147,7 @@ def look_at(gpu: Meter, call: MeasuredCall, strategy: Strategy) -> list[str]:
     streams = set(result.kernels["stream"].tolist())
     if len(streams) > 1:
         notes.append(f"its kernels use {len(streams)} streams" + _overlap(strategy))
-    # The harness's own wait is the last one.
-    if len(result.synchronizations) > 1 and strategy.name != "wall":
+    if call.synchronizes and strategy.name != "wall":
         notes.append("it synchronises: gaps in which the GPU waits for the host are part of it")
     return notes
 
