@@ -488,7 +488,7 @@ def test_functions_of_the_host_need_no_gpu() -> None:
     m = cuptiprof.bench(lambda: None, device="host", strategy="cpu", max_seconds=0.5)
     assert m.batch > 50 and 0 < m.median < 1_000
     assert m.environment["chip"] == "" and not m.simulated and "host" in str(m)
-    for options in ({}, {"strategy": "graph"}, {"strategy": "wall", "metrics": "ipc"}):
+    for options in ({"strategy": "kernel"}, {"strategy": "graph"}, {"strategy": "wall", "metrics": "ipc"}):
         with pytest.raises(BenchError, match="host"):
             cuptiprof.bench(lambda: None, device="host", **options)  # type: ignore[arg-type]
 
