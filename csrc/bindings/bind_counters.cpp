@@ -7,9 +7,11 @@
 #include "collect/activity.h"
 #include "counters/preflight.h"
 #include "counters/strategy/counter_strategy.h"
+#include "counters/strategy/launch_selector.h"
 #include "counters/strategy/planned_chip.h"
 #include "counters/strategy/profiler_setup.h"
 #include "filter/kernel_filter.h"
+#include "filter/name_parts.h"
 #include "session/session.h"
 
 namespace py = pybind11;
@@ -184,6 +186,9 @@ void register_counters(py::module_& m) {
       py::arg("library"), py::arg("sampling") = false,
       "(image, whether PCIe and NVLink are in it) of the device in use; an empty image: it is not to be "
       "had.");
+  m.def(
+      "communicates", [](const py::str& kernel) { return communicates(NameParts(utf8(kernel)).function); },
+      py::arg("kernel"), "Whether a kernel waits for kernels on other GPUs, by its name, mangled or not.");
   py::list events;
 #define CP_EVENT(name, doc) events.append(py::make_tuple(#name, doc));
   CP_COUNTER_EVENTS(CP_EVENT)

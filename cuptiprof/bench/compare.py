@@ -17,13 +17,14 @@ from cuptiprof.bench.results.points import labels
 from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
+from cuptiprof.text.html import html_text
 from cuptiprof.text.units import format_time
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Measurements of several functions, the first being the base, and what each of the others is against it.
 
@@ -54,6 +55,12 @@ class Comparison:
             BenchError: as ``judge_in_turn``.
         """
         return judge_in_turn(self[base], self[new], threshold, alpha)
+
+    def __repr__(self) -> str:
+        return f"<cuptiprof.bench.Comparison: {', '.join(m.name for m in self.measurements)}>"
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     def __str__(self) -> str:
         width = max(len(m.name) for m in self.measurements)

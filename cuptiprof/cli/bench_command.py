@@ -33,6 +33,7 @@ from cuptiprof.bench.sweep.running import Task, run, tasks_of
 from cuptiprof.cli.argument_types import seconds
 from cuptiprof.cli.bench_progress import Progress, describe
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, MetricError, ResultError
+from cuptiprof.report.render import render_for
 from cuptiprof.text.names import printable
 from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import UNITS
@@ -213,10 +214,8 @@ def _report(arguments: argparse.Namespace, results: Results, baseline: Results |
         # CSV and JSON are one document each: that of the comparison, which has the times as well.
         reports = [report] if arguments.format in ("csv", "json") else [*reports, report]
         failing = _count_slower(comparison, arguments.fail_if_slower)
-    form = arguments.format
-    if form == "table":
-        form = "rich" if sys.stdout.isatty() else "text"
-    sys.stdout.write("\n".join(r.to(form) for r in reports))
+    form = None if arguments.format == "table" else arguments.format
+    sys.stdout.write("\n".join(render_for(r, sys.stdout, form) for r in reports))
     sys.stdout.flush()
     failed = sum(row.failure is not None for row in results.rows)
     if failed:

@@ -17,7 +17,7 @@ from cuptiprof.data.result import Progress
 from cuptiprof.errors import ResultError
 from cuptiprof.io.files import check_file
 from cuptiprof.report import VIEWS, Report
-from cuptiprof.report.render import FORMATS, render
+from cuptiprof.report.render import FORMATS, render_for
 from cuptiprof.text.units import UNITS
 
 PLACEHOLDER = r"%(q\{(\w+)\}|.|$)"
@@ -28,7 +28,11 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of everything that prints a report."""
     group = parser.add_argument_group("output")
     group.add_argument("--view", action="append", choices=list(VIEWS), help="which report; may be given several times")
-    group.add_argument("--format", choices=FORMATS, help="default: rich in a terminal, else text")
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="default: rich (fits the width) on a terminal or with COLUMNS set, else text (nothing is cut)",
+    )
     group.add_argument("--csv", dest="format", action="store_const", const="csv", help="the same as --format csv")
     group.add_argument(
         "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
@@ -82,11 +86,8 @@ def print_reports(reports: list[Report], arguments: argparse.Namespace, *, defau
     """Render to stdout, stderr or the log file, which ``resolve_log_file`` has seen."""
     target = arguments.log_file or default
     stream = {"%1": sys.stdout, "%2": sys.stderr}.get(target)
-    form = arguments.format
-    if form is None:
-        form = "rich" if stream is not None and stream.isatty() else "text"
-    texts = [render(r, form) for r in reports]
-    joined = "\n".join(texts) if form != "json" or len(texts) == 1 else f"[{','.join(texts)}]\n"
+    texts = [render_for(r, stream, arguments.format) for r in reports]
+    joined = "\n".join(texts) if arguments.format != "json" or len(texts) == 1 else f"[{','.join(texts)}]\n"
     if stream is not None:
         write(stream, joined)
         return

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.report.render import FORMATS, render
+from cuptiprof.report.render import FORMATS, render_for
 
 SUMMARY = "Run kernels whose counters are known and check what is measured."
 EXAMPLES = (
@@ -28,11 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from cuptiprof import verify
 
-    form = arguments.format or ("rich" if sys.stdout.isatty() else "text")
     try:
         probes = verify.choose(arguments.probe)
         if arguments.list:
-            sys.stdout.write(render(verify.list_report(probes), form))
+            sys.stdout.write(render_for(verify.list_report(probes), sys.stdout, arguments.format))
             return 0
         machine = verify.open_machine(arguments.device)
         progress = (lambda name: print(f"{name} ...", file=sys.stderr)) if sys.stderr.isatty() else None
@@ -40,5 +39,5 @@ def main(arguments: argparse.Namespace) -> int:
     except CuptiprofError as e:
         print(f"cuptiprof: {e}", file=sys.stderr)
         return 2
-    sys.stdout.write(render(verify.make_report(machine.facts, checks), form))
+    sys.stdout.write(render_for(verify.make_report(machine.facts, checks), sys.stdout, arguments.format))
     return verify.exit_status(checks)

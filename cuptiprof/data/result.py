@@ -11,6 +11,7 @@ import numpy as np
 from cuptiprof import _core
 from cuptiprof.data.tables import Array, Strings, Table, schema
 from cuptiprof.errors import ResultError
+from cuptiprof.text.html import html_line, html_table
 
 if TYPE_CHECKING:
     from cuptiprof.analysis.kernel_counters import Counters
@@ -52,6 +53,16 @@ class Losses(Mapping[str, int]):
         """One sentence for the end of a report; empty when nothing was lost."""
         parts = [f"{v:,} {k}" for k, v in self._values.items() if v and k not in self.NOT_A_LOSS]
         return "Lost: " + ", ".join(parts) if parts else ""
+
+    def __repr__(self) -> str:
+        return f"<cuptiprof.Losses: {self.line() or 'nothing was lost'}>"
+
+    def _repr_html_(self) -> str:
+        counted = {name: value for name, value in self._values.items() if value}
+        if not counted:
+            return html_line("Nothing was lost.")
+        rows = [[name, f"{value:,}", self.DOCS[name]] for name, value in counted.items()]
+        return html_table(["counter", "count", "what"], rows, [True, False, True])
 
     def describe(self) -> dict[str, str]:
         """Counter name -> what it counts."""
@@ -118,6 +129,10 @@ class Result:
         n = {t: len(self.tables[t]) for t in ("kernels", "memcpys", "memsets", "api_calls", "regions")}
         counts = ", ".join(f"{v:,} {k}" for k, v in n.items() if v)
         return f"<cuptiprof.Result{' (simulated)' if self.simulated else ''}: {counts or 'empty'}>"
+
+    def _repr_html_(self) -> str:
+        rows = [[f"result.{name}", f"{len(table):,}"] for name, table in self.tables.items() if len(table)]
+        return self.report("summary")._repr_html_() + html_table(["table", "rows"], rows, [True, False])
 
     @property
     def simulated(self) -> bool:

@@ -14,6 +14,7 @@ from cuptiprof import _core
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.lazy_columns import LazyColumns, joined, selected
 from cuptiprof.errors import ResultError
+from cuptiprof.text.html import html_line, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = npt.NDArray[Any]
+
+_IN_A_NOTEBOOK = 10
+_NOTEBOOK_TEXT = 80
+"""rows, and characters of a text, that a notebook shows"""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ class KernelCounters(Protocol):
     """What a table of kernels asks for the counters measured on them."""
 
     def __contains__(self, metric: object) -> bool: ...
+
+    def __iter__(self) -> Iterator[str]: ...
 
     def of_kernels(self, kernels: Table, metric: str) -> Array: ...
 
@@ -159,12 +166,33 @@ class Table:
         return self._rows
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {len(self):,} rows x {len(self._schema)} columns>"
+        return f"<{self.name}: {len(self):,} rows x {len(self.all_columns)} columns>"
 
     @property
     def column_names(self) -> list[str]:
         """Stored columns, in order."""
         return list(self._schema)
+
+    @property
+    def all_columns(self) -> list[str]:
+        """What ``[]`` answers to, and what a data frame has: stored columns, "duration", of kernels the launch configuration
+        and the metrics of the run."""
+        names = [*self._schema]
+        names += ["duration"] * (self._derived("duration") is not None)
+        if self.name == "kernels":
+            names += [*(self.configs._schema if self.configs is not None else ()), *(self.counters or ())]
+        return list(dict.fromkeys(names))
+
+    def _repr_html_(self) -> str:
+        """The first rows, for notebooks."""
+        names = self.all_columns
+        head = self.where(np.arange(min(len(self), _IN_A_NOTEBOOK)))
+        values = [head[name] for name in names]
+        texts = [v.dtype == object for v in values]
+        rows = [[str(v[i])[:_NOTEBOOK_TEXT] for v in values] for i in range(len(head))]
+        more = f" (the first {len(head)} are shown)" if len(head) < len(self) else ""
+        title = f"{self.name}: {len(self):,} rows x {len(names)} columns{more}"
+        return html_line(title, "font-weight:bold") + html_table(names, rows, texts)
 
     def __contains__(self, column: object) -> bool:
         return column in self._schema or self._derived(str(column)) is not None
@@ -232,47 +260,62 @@ class Table:
         """The Arrow C stream of the table: text columns as dictionaries, everything else as stored."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def to_arrow(self) -> pa.Table:
-        """A pyarrow Table; number columns share memory with this one, text columns are dictionary-encoded."""
+    def to_arrow(self, columns: Iterable[str] | None = None) -> pa.Table:
+        """A pyarrow Table of these columns (default: ``all_columns``); stored numbers share memory with this table, text is
+        dictionary-encoded.
+
+        Raises:
+            KeyError: no such column.
+        """
         import pyarrow as pa
 
         arrays, fields = [], []
-        texts = texts_to_arrow(self.strings)
-        for column in self._schema.values():
-            values = self._columns[column.name]
-            if column.is_text:
-                array = pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), texts)
+        texts: Any = None
+        for name in self.all_columns if columns is None else columns:
+            spec = self._spec(name)
+            if spec.is_text:
+                texts = texts_to_arrow(self.strings) if texts is None else texts
+                array = pa.DictionaryArray.from_arrays(pa.array(self.codes(name).astype(np.int32)), texts)
             else:
-                array = pa.array(values)
+                array = pa.array(self[name])
             arrays.append(array)
-            fields.append(pa.field(column.name, array.type, metadata={"unit": column.unit, "doc": column.doc}))
+            fields.append(pa.field(name, array.type, metadata={"unit": spec.unit, "doc": spec.doc}))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """A pandas DataFrame; text columns are categoricals.
+    def _spec(self, column: str) -> ColumnSchema:
+        """What is said of a column, derived ones included."""
+        if column in self._schema:
+            return self._schema[column]
+        if column == "duration":
+            return ColumnSchema("duration", "int64", False, "ns", "end - start")
+        if self.configs is not None and column in self.configs._schema:
+            return self.configs._schema[column]
+        return ColumnSchema(column, "float64", False, "", "metric")
+
+    def to_pandas(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
+        """A pandas DataFrame of these columns (default: ``all_columns``); text columns are categoricals.
 
         Raises:
-            ResultError: pandas is not installed.
+            ResultError: pandas is not installed. KeyError: no such column.
         """
         pd = need("pandas", "pandas")
         data: dict[str, Any] = {}
-        for column in self._schema.values():
-            values = self._columns[column.name]
-            if column.is_text:
-                used, codes = renumbered(values)
-                data[column.name] = pd.Categorical.from_codes(codes, [self.strings[int(i)] for i in used])
+        for name in self.all_columns if columns is None else columns:
+            if self._spec(name).is_text:
+                used, codes = renumbered(self.codes(name))
+                data[name] = pd.Categorical.from_codes(codes, [self.strings[int(i)] for i in used])
             else:
-                data[column.name] = values
+                data[name] = self[name]
         return pd.DataFrame(data)
 
-    def to_polars(self) -> pl.DataFrame:
-        """A polars DataFrame; text columns are categoricals.
+    def to_polars(self, columns: Iterable[str] | None = None) -> pl.DataFrame:
+        """A polars DataFrame of these columns (default: ``all_columns``); text columns are categoricals.
 
         Raises:
-            ResultError: polars is not installed.
+            ResultError: polars is not installed. KeyError: no such column.
         """
         pl = need("polars", "polars")
-        return pl.from_arrow(self.to_arrow())
+        return pl.from_arrow(self.to_arrow(columns))
 
 
 def need(module: str, extra: str) -> Any:

@@ -17,6 +17,9 @@ from cuptiprof.text.units import check_time_unit
 __all__ = ["VIEWS", "Column", "Report", "View", "make_report"]
 
 
+_TIMES_OF_A_MODEL = "GPU times are a model's; host and idle times are this machine's CPU's and say nothing about a GPU"
+
+
 def make_report(result: Result, view: str = "summary", *, units: str = "auto", **options: Any) -> Report:
     """Build a view.
 
@@ -52,10 +55,11 @@ def _header(result: Result) -> tuple[str, ...]:
     lines = []
     device = str(m.get("device", ""))
     if result.simulated:
-        what = (
-            f"a replay of {device.partition(':')[2]}" if device.startswith("replay:") else "PyTorch operators by model"
-        )
-        lines.append(f"SIMULATED device (chip {m.get('simulated_chip') or 'unknown'}), {what}: not measured on a GPU")
+        chip = f"SIMULATED device (chip {m.get('simulated_chip') or 'unknown'})"
+        if device.startswith("replay:"):
+            lines.append(f"{chip}, a replay of {device.partition(':')[2]}: not measured on a GPU")
+        else:
+            lines += [f"{chip}, PyTorch operators by model: not measured on a GPU", _TIMES_OF_A_MODEL]
     elif device.startswith("import:"):
         lines.append(f"imported from {device.partition(':')[2]}")
     names = sorted(set(result.devices["name"])) if len(result.devices) else []

@@ -5,8 +5,9 @@ A view never formats a number and a renderer never computes one, so that all for
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Kind = Literal[
@@ -27,7 +28,7 @@ Kind = Literal[
 ]
 """Meaning of a column's raw values; a missing value is None (or NaN) in every kind.
 
-text       names (any length; only terminals cut them)     label    short text, never cut
+text       names (any length; terminals cut them)            label    short text, never cut
 percent    0..100                                           duration, instant   ns; instants relative to ``origin_ns``
 bytes      bytes      byte_rate  bytes/s                    flop, flop_rate     operations, operations/s
 count      integers   dims       (x, y, z)
@@ -43,7 +44,10 @@ class Column:
     ``human`` and ``machine`` say where it is shown; ``min_width`` is that of the plain-text table;
     ``suffix_key`` names a column whose values follow in brackets in the plain-text table (nvprof's ``name [42]``).
     ``unit`` is that of a metric, ``unit_key`` the column with the unit of each row; ``value_key`` is for a
-    "metric_unit" the column with the values. ``may_cut``: a terminal may cut it as it cuts names.
+    "metric_unit" the column with the values.
+
+    On a terminal too narrow for all columns those of the highest ``rank`` are left out first, those of rank 0 never;
+    ``may_cut``: it is cut as names are; ``is_function``: its names are shortened as those of C++ functions.
     """
 
     key: str
@@ -57,6 +61,12 @@ class Column:
     unit_key: str = ""
     value_key: str = ""
     may_cut: bool = False
+    rank: int = 0
+    is_function: bool = False
+
+
+_IN_A_REPL = 60
+"""rows of a report that is typed, not printed"""
 
 
 @dataclass(frozen=True)
@@ -99,10 +109,17 @@ class View:
     def __len__(self) -> int:
         return len(self.data[self.columns[0].key])
 
+    def head(self, rows: int) -> tuple[View, int]:
+        """The first rows, and how many more there are."""
+        if len(self) <= rows:
+            return self, 0
+        return replace(self, data={key: values[:rows] for key, values in self.data.items()}), len(self) - rows
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Report:
-    """A finished view. ``print(report)`` shows it as text; ``report.to("markdown")`` and others give a str.
+    """A finished view. ``print(report)`` shows it, on a terminal in its width; ``report.to("markdown")`` and others give a
+    str; a notebook shows a table.
 
     Attributes:
         view: name of the view, as in ``report.VIEWS``.
@@ -132,6 +149,7 @@ class Report:
 
     def to(self, format: str = "text", *, width: int | None = None) -> str:
         """The report as "text", "rich" (for a terminal, ``width`` cells wide), "markdown", "csv" or "json".
+        Text, Markdown, CSV and JSON are never cut.
 
         Raises:
             ResultError: an unknown format.
@@ -141,10 +159,19 @@ class Report:
         return render(self, format, width=width)
 
     def __str__(self) -> str:
-        return self.to("text")
+        from cuptiprof.report.render import render_for
 
-    def _repr_markdown_(self) -> str:
-        return self.to("markdown")
+        return render_for(self, sys.stdout, color=False)
+
+    def __repr__(self) -> str:
+        view, more = self.content.head(_IN_A_REPL)
+        note = (f"... and {more:,} more rows; print() shows all",) if more else ()
+        return str(replace(self, content=replace(view, footers=(*note, *view.footers)))).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        from cuptiprof.report.render.to_html import to_html
+
+        return to_html(self)
 
 
 def nothing(what: str, rejected: int) -> str:

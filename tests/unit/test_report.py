@@ -175,12 +175,16 @@ def test_bad_sizes(text: str) -> None:
 
 def test_key_averages() -> None:
     r = cuptiprof.open(trace_path("train-v100"))
-    rows = {row["name"]: row for row in r.key_averages()}
+    rows = {row.key: row for row in r.key_averages()}
     total = sum(int(r.tables[t]["duration"].sum()) for t in ("kernels", "memcpys", "memsets"))
-    assert rows["ProfilerStep#*"]["cuda_total_ns"] == total
-    assert rows["volta_sgemm_64x64_nt"]["self_cuda_ns"] == int(
+    assert rows["ProfilerStep#*"].cuda_total_ns == total
+    assert rows["volta_sgemm_64x64_nt"].self_cuda_ns == int(
         r.kernels["duration"][r.kernels["name"] == "volta_sgemm_64x64_nt"].sum()
     )
+    step = r.key_averages()[0]
+    assert step.key == "ProfilerStep#*" and step.count == 5
+    assert step.cuda_time_total == step.device_time_total == total / 1000  # us, by torch's names
+    assert step.self_cuda_time_total == step.self_device_time_total == 0 and step.cpu_time_total > 300_000
     table = r.key_averages().table(sort_by="self_cuda_time_total", row_limit=3)
     body = table.splitlines()
     assert "Self CUDA %" in body[3] and "## backward ##" in body[4]

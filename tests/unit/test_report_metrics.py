@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from metric_results import GEMM, NAN, counted, iterated, launch, replayed, values
+from metric_results import GEMM, NAN, counted, iterated, launch, plan, replayed, values
 from report_results import HOSTILE, make_result
 
 import cuptiprof
@@ -30,7 +30,7 @@ FORMS = ["text", "rich", "markdown", "csv", "json"]
 @pytest.mark.parametrize("view", ["metrics", "events", "sections", "memory-path", "priorities"])
 def test_golden(view: str) -> None:
     """The files were checked by hand against the rows of metric_results.replayed."""
-    assert str(replayed().report(view, limit=2)) == (GOLDEN / f"counted.{view}.txt").read_text()
+    assert replayed().report(view, limit=2).to("text") == (GOLDEN / f"counted.{view}.txt").read_text()
 
 
 def test_metrics_by_kernel_are_nvprofs() -> None:
@@ -129,6 +129,45 @@ def test_samples() -> None:
     assert "achieved_occupancy" not in row  # no sample has it
 
 
+def sampled(count: int, first: int = 0) -> Result:
+    """Samples of 10 us each from `first` on; one kernel from 1 to 3 ms."""
+    rows = [
+        {
+            "id": i + 1,
+            "kind": 4,
+            "strategy": 4,
+            "occurrences": 1,
+            "start": first + 10_000 * i,
+            "end": first + 10_000 * (i + 1),
+        }
+        for i in range(count)
+    ]
+    each = [value for i in range(count) for value in values(i + 1, ipc=float(i % 2), inst_executed=2.0)]
+    kernels = [{"name": GEMM, "start": 1_000_000, "end": 3_000_000}]
+    return make_result({"metric_ranges": rows, "metrics": each, "kernels": kernels}, {"counters": plan()})
+
+
+def test_samples_are_binned_from_the_first_activity_on() -> None:
+    """A session samples from its start, the program's imports included: that was 20 s of rows with negative times."""
+    report = sampled(1000, first=-5_000_000).report("samples")
+    rows = report.rows
+    assert len(rows) == 50 and sum(row["samples"] for row in rows) == 200
+    assert rows[0]["start_ns"] == 0 and rows[-1]["start_ns"] + rows[-1]["duration_ns"] == 2_000_000
+    assert {row["ipc"] for row in rows} == {0.5}  # the mean
+    assert sum(row["inst_executed"] for row in rows) == 400  # of what counts, the sum
+    text = report.to("text")
+    assert "600 samples (6.0000ms) from before the first activity and 200 from after the last" in text
+    assert "200 samples in 50 rows" in text
+    few = sampled(1000, first=-5_000_000).report("samples", limit=7).rows
+    assert len(few) == 7 and sum(row["samples"] for row in few) == 200
+    assert sampled(1000, first=-5_000_000).report("samples", limit=0).rows == []
+    assert len(sampled(200).report("metrics-long").rows) == 400
+
+
+def test_samples_of_an_idle_device_are_all_there_is() -> None:
+    assert sum(row["samples"] for row in sampled(90, first=5_000_000).report("samples").rows) == 90
+
+
 def test_memory_path_has_sixteen_arrows() -> None:
     rows = replayed().report("memory-path", limit=1).rows
     assert [n for i, n in enumerate(r["arrow"] for r in rows) if i == 0 or rows[i - 1]["arrow"] != n] == list(
@@ -147,7 +186,22 @@ def test_priorities_rank_by_time_without_occupancy() -> None:
     assert (gemm["instances"], gemm["time_ns"], gemm["occupancy_percent"]) == (2, 22_345, 37.5)
     assert gemm["weight_ns"] == pytest.approx(22_345 * (1 - 0.375)) and gemm["occupancy_from"] == "measured"
     assert rows[1]["occupancy_from"] == "theoretical"
-    assert "[ 2 kernel instances ] gemm(float*, float*, int)" in str(replayed().report("priorities"))
+    assert gemm["name"] == "gemm(float*, float*, int)"
+
+
+def test_communication_is_not_ranked() -> None:
+    kernels = [
+        {"name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "start": 0, "end": 9_000},
+        {"name": "void two_shot_all_reduce<float>(float*)", "start": 9_000, "end": 9_500},
+        {"name": GEMM, "start": 9_500, "end": 10_000},
+    ]
+    report = make_result({"kernels": kernels}).report("priorities")
+    assert [(row["rank"], row["name"], row["percent"]) for row in report.rows] == [
+        (100, "gemm(float*, float*, int)", 100.0)
+    ]
+    assert "Not ranked: 2 kernels that communicate (9.5000us, 95.00% of kernel time)" in report.to("text")
+    alone = make_result({"kernels": kernels[:1]}).report("priorities")
+    assert not alone.rows and "No kernels that compute" in alone.to("text")
 
 
 def test_kernels_have_counters_as_columns() -> None:

@@ -17,6 +17,7 @@ from cuptiprof._core import demangle
 from cuptiprof.bench.results.parts import CounterValue, Discard, Float64, Interval, KernelTime, Roofline, Scalar
 from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError
+from cuptiprof.text.html import html_text
 from cuptiprof.text.metric_units import format_metric
 from cuptiprof.text.names import printable
 from cuptiprof.text.units import format_byte_rate, format_flop_rate, format_time
@@ -113,6 +114,9 @@ class Measurement:
 
     def __repr__(self) -> str:
         return f"<cuptiprof.bench.Measurement {self.name!r}: {self.median:.0f} ns, {len(self.samples)} samples>"
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON holds; NaN becomes None. ``from_dict`` reads it back."""

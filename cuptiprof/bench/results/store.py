@@ -48,7 +48,10 @@ class Results:
         return results_report(self.rows, self.environment, self.notes, units=units)
 
     def __str__(self) -> str:
-        return self.report().to("text")
+        return str(self.report())
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
 
 
 class ResultsWriter:

@@ -1,6 +1,9 @@
-"""A report as text, rich text, Markdown, CSV or JSON. One file a format."""
+"""A report as text, rich text, Markdown, CSV or JSON (and as HTML, for notebooks). One file a format."""
 
 from __future__ import annotations
+
+import os
+from typing import Any
 
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Report
@@ -13,8 +16,8 @@ from cuptiprof.report.render.to_text import to_text
 FORMATS = ("text", "rich", "markdown", "csv", "json")
 
 
-def render(report: Report, format: str = "text", *, width: int | None = None) -> str:
-    """The report in one of :data:`FORMATS`; ``width`` in cells is for "rich" (None: that of the terminal).
+def render(report: Report, format: str = "text", *, width: int | None = None, color: bool = True) -> str:
+    """The report in one of :data:`FORMATS`; for "rich" ``width`` in cells (None: that of the terminal) and whether in ``color``.
 
     Raises:
         ResultError: an unknown format.
@@ -23,7 +26,7 @@ def render(report: Report, format: str = "text", *, width: int | None = None) ->
         case "text":
             return to_text(report)
         case "rich":
-            return to_rich(report, width)
+            return to_rich(report, width, color=color)
         case "markdown":
             return to_markdown(report)
         case "csv":
@@ -31,3 +34,22 @@ def render(report: Report, format: str = "text", *, width: int | None = None) ->
         case "json":
             return to_json(report)
     raise ResultError(f"unknown format {format!r}", hint=f"one of: {', '.join(FORMATS)}")
+
+
+def render_for(report: Report, stream: Any, format: str | None = None, *, color: bool | None = None) -> str:
+    """The report as it is fit for where it goes.
+
+    ``stream``: None for a file. Without ``format``: "rich" on a terminal and where COLUMNS says how wide it shall be, else "text", of which nothing is
+    cut. ``color``: default: on a terminal, and where "rich" was asked for.
+
+    Raises:
+        ResultError: an unknown format.
+    """
+    terminal = stream is not None and not getattr(stream, "closed", False) and stream.isatty()
+    if color is None:
+        color = terminal or format == "rich"
+    if format is None:
+        columns = os.environ.get("COLUMNS", "")
+        fits = stream is not None and columns.isdecimal() and int(columns)
+        format = "rich" if terminal or fits else "text"
+    return render(report, format, color=color)

@@ -14,11 +14,11 @@ from cuptiprof.report.model import Column, View, left_out
 _COLUMNS = (
     Column("start_ns", "Start", "instant", min_width=8),
     Column("duration_ns", "Duration", "duration", min_width=8),
-    Column("thread", "Thread", "count", min_width=8),
+    Column("thread", "Thread", "count", min_width=8, rank=2),
     Column("correlation", "Correlation", "count", human=False),
     Column("domain", "Domain", "label", human=False),
-    Column("return_value", "Error", "count"),
-    Column("region", "Region", "text"),
+    Column("return_value", "Error", "count", rank=1),
+    Column("region", "Region", "text", rank=3),
     Column("name", "Name", "text", suffix_key="correlation"),
 )
 

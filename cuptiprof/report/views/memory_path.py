@@ -26,7 +26,7 @@ _COLUMNS = (
     Column("metric", "Metric", "text"),
     Column("value", "Avg", "metric", unit_key="unit", min_width=10),
     Column("unit", "Unit", "label", human=False),
-    Column("note", "Note", "text"),
+    Column("note", "Note", "text", rank=1),
 )
 
 

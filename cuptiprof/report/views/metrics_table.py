@@ -29,20 +29,20 @@ _WORK = (
     Column("correlation", "Correlation", "count", human=False),
     Column("start_ns", "Start", "instant", human=False),
 )
-_NAME = Column("name", "Name", "text")
-_REGION = Column("region", "Region", "text")
-_SIZES = (Column("grid", "Grid Size", "dims"), Column("block", "Block Size", "dims"))
+_NAME = Column("name", "Name", "text", is_function=True)
+_REGION = Column("region", "Region", "text", rank=1)
+_SIZES = (Column("grid", "Grid Size", "dims", rank=1000), Column("block", "Block Size", "dims", rank=1001))
 _LONG = (
-    Column("metric", "Metric", "label"),
+    Column("metric", "Metric", "label", may_cut=True),
     Column("value", "Value", "metric", unit_key="unit"),
-    Column("min", "Min", "metric", unit_key="unit"),
-    Column("max", "Max", "metric", unit_key="unit"),
-    Column("spread", "Spread", "metric", unit_key="unit"),
-    Column("count", "Count", "count"),
-    Column("unit", "Unit", "label"),
-    Column("group", "Group", "count"),
+    Column("min", "Min", "metric", unit_key="unit", rank=5),
+    Column("max", "Max", "metric", unit_key="unit", rank=4),
+    Column("spread", "Spread", "metric", unit_key="unit", rank=3),
+    Column("count", "Count", "count", rank=6),
+    Column("unit", "Unit", "label", rank=2),
+    Column("group", "Group", "count", rank=8),
     Column("from_means", "From means", "label", human=False),
-    Column("strategy", "Strategy", "label"),
+    Column("strategy", "Strategy", "label", rank=7),
 )
 
 
@@ -58,10 +58,10 @@ def wide(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         "occurrences": ranges["occurrences"][rows].tolist(),
     }
     fixed = (*_WORK, _NAME, _region_column(data), *_SIZES, occurrences)
-    metrics = []
+    metrics: list[Column] = []
     for metric, unit in units(result).items():
         key = metric if metric not in data else f"metric {metric}"  # a metric called "name" is still a metric
-        metrics.append(Column(key, metric, "metric", unit=unit))
+        metrics.append(Column(key, metric, "metric", unit=unit, rank=2 + len(metrics)))
         data[key] = counters[metric][rows].tolist()
     return View(
         columns=(*fixed, *metrics),

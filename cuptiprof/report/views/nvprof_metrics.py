@@ -25,15 +25,15 @@ _ORDINAL = Column("device_ordinal", "Device", "count", human=False)
 _KERNEL = Column("kernel", "Kernel", "text", human=False)
 _LINE = Column("work", "Work", "text", machine=False)
 _KIND = Column("kind", "Kind", "label", human=False)
-_INVOCATIONS = Column("invocations", "Invocations", "count", min_width=11)
+_INVOCATIONS = Column("invocations", "Invocations", "count", min_width=11, rank=3)
 _UNIT = Column("unit", "Unit", "label", human=False)
 
 
-def _statistic(key: str, title: str) -> Column:
-    return Column(key, title, "metric", unit_key="unit", min_width=10)
+def _statistic(key: str, title: str, rank: int = 0) -> Column:
+    return Column(key, title, "metric", unit_key="unit", min_width=10, rank=rank)
 
 
-_STATISTICS = (_statistic("min", "Min"), _statistic("max", "Max"), _statistic("avg", "Avg"))
+_STATISTICS = (_statistic("min", "Min", 2), _statistic("max", "Max", 1), _statistic("avg", "Avg"))
 
 
 def metrics_view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
@@ -46,8 +46,8 @@ def metrics_view(result: Result, *, demangle: bool = True, limit: int | None = N
         "metric": [found.metrics[i] for i in each],
         "description": [infos[i].description for i in each],
     }
-    columns = (_DEVICE, _ORDINAL, _LINE, _KIND, _KERNEL, _INVOCATIONS, Column("metric", "Metric Name", "label", min_width=40),
-               Column("description", "Metric Description", "label", min_width=40, may_cut=True), *_STATISTICS, _UNIT)  # fmt: skip
+    columns = (_DEVICE, _ORDINAL, _LINE, _KIND, _KERNEL, _INVOCATIONS, Column("metric", "Metric Name", "label", min_width=40, may_cut=True),
+               Column("description", "Metric Description", "label", min_width=40, may_cut=True, rank=4), *_STATISTICS, _UNIT)  # fmt: skip
     return View(columns=columns, data=data, headings=_HEADINGS, notes={"": NOTHING}, footers=found.left_out(limit))
 
 
@@ -63,7 +63,7 @@ def events_view(result: Result, *, demangle: bool = True, limit: int | None = No
         "event": [found.metrics[i] for i in found.metric[keep].tolist()],
         "total": (found.mean * found.invocations)[keep].tolist(),
     }
-    columns = (_DEVICE, _ORDINAL, _LINE, _KIND, _KERNEL, _INVOCATIONS, Column("event", "Event Name", "label", min_width=40),
+    columns = (_DEVICE, _ORDINAL, _LINE, _KIND, _KERNEL, _INVOCATIONS, Column("event", "Event Name", "label", min_width=40, may_cut=True),
                *_STATISTICS, _statistic("total", "Total"), _UNIT)  # fmt: skip
     notes = {"": "No events were recorded." if len(result.counters) else NOTHING}
     return View(columns=columns, data=data, headings=_HEADINGS, notes=notes, footers=found.left_out(limit))

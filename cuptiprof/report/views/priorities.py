@@ -2,6 +2,7 @@
 
 NVIDIA never published its formula. Here the weight of a kernel is its total time x (1 - occupancy), so that a long kernel
 that leaves the SMs half empty comes first, and ranks are weights scaled so that the first has 100 (and none less than 1).
+Kernels that communicate are not ranked: nobody makes them faster by their occupancy.
 """
 
 from __future__ import annotations
@@ -10,25 +11,26 @@ from typing import Any
 
 import numpy as np
 
+from cuptiprof.analysis.communication import communicating
 from cuptiprof.analysis.gpu_work import kernel_names
 from cuptiprof.analysis.kernel_counters import Float64
 from cuptiprof.data.occupancy import chip_limits, occupancy
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out, nothing
+from cuptiprof.text.units import format_percent, format_time
 
 # Metric -> factor to get occupancy as 0..1.
 MEASURES = {"achieved_occupancy": 1.0, "sm__warps_active.avg.pct_of_peak_sustained_active": 0.01}
 
 _COLUMNS = (
     Column("rank", "Rank", "count", min_width=4),
-    Column("description", "Description", "text", machine=False),
-    Column("name", "Name", "text", human=False),
-    Column("instances", "Instances", "count", human=False),
+    Column("instances", "Instances", "count", rank=2),
     Column("time_ns", "Time", "duration", min_width=8),
-    Column("percent", "Time(%)", "percent", min_width=7),
+    Column("percent", "Time(%)", "percent", min_width=7, rank=1),
     Column("occupancy_percent", "Occupancy", "percent"),
-    Column("occupancy_from", "From", "label"),
+    Column("occupancy_from", "From", "label", rank=3),
     Column("weight_ns", "Weight", "duration", human=False),
+    Column("name", "Name", "text", is_function=True),
 )
 
 
@@ -38,6 +40,10 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     Times are those of the activity records, never of measured ranges, which counters make longer. A kernel whose occupancy
     is not known at all counts as if it had none.
     """
+    talk = communicating(result.kernels)
+    waiting = int(result.kernels["duration"][talk].sum())
+    if talk.any():
+        result = result.with_kernels(~talk)
     kernels = result.kernels
     names = kernel_names(kernels, demangle)
     n = len(names.names)
@@ -56,7 +62,6 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     source = np.where(np.isnan(measured), np.where(np.isnan(theoretical), "unknown", "theoretical"), "measured")
     data: dict[str, Any] = {
         "rank": rank[order].tolist(),
-        "description": [f"[ {count[i]} kernel instances ] {names.names[i]}" for i in order.tolist()],
         "name": [names.names[i] for i in order.tolist()],
         "instances": count[order].tolist(),
         "time_ns": time[order].tolist(),
@@ -73,8 +78,22 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     return View(
         columns=_COLUMNS,
         data=data,
-        footers=(*left_out(n, len(order)), *legend),
-        notes={"": nothing("kernels", result.losses["filter_rejected"])},
+        footers=(*left_out(n, len(order)), *legend, *_left_out_for_good(int(talk.sum()), waiting, whole)),
+        notes={
+            "": "No kernels that compute were recorded."
+            if talk.any()
+            else nothing("kernels", result.losses["filter_rejected"])
+        },
+    )
+
+
+def _left_out_for_good(kernels: int, time: int, others: int) -> tuple[str, ...]:
+    if not kernels:
+        return ()
+    share = format_percent(100.0 * time / (time + others)) if time + others else ""
+    return (
+        f"Not ranked: {kernels:,} kernels that communicate ({format_time(time)}, {share} of kernel time). They wait for other "
+        "GPUs and the wire: overlap them with compute, or send less.",
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cuptiprof.analysis.aggregate import Int64, covered_before, covered_by_group, sum_by_group, union
 from cuptiprof.analysis.gpu_work import traced_graphs
+from cuptiprof.analysis.quantiles import or_none, spread_by_group
 from cuptiprof.analysis.region_tree import NO_REGION, WORK_TABLES, RegionTree, region_tree
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
@@ -17,20 +18,25 @@ from cuptiprof.report.model import Column, View, left_out, nothing
 _COLUMNS = (
     Column("percent", "GPU(%)", "percent", min_width=7),
     Column("gpu_total_ns", "GPU total", "duration", min_width=8),
-    Column("gpu_self_ns", "GPU self", "duration", min_width=8),
-    Column("gpu_busy_ns", "GPU busy", "duration", min_width=8),
-    Column("gpu_idle_ns", "GPU idle", "duration", min_width=8),
-    Column("gpu_idle_percent", "Idle(%)", "percent", min_width=7),
-    Column("host_ns", "Host", "duration", min_width=8),
+    Column("gpu_self_ns", "GPU self", "duration", min_width=8, rank=10),
+    Column("gpu_busy_ns", "GPU busy", "duration", min_width=8, rank=11),
+    Column("gpu_idle_ns", "GPU idle", "duration", min_width=8, rank=3),
+    Column("gpu_idle_percent", "Idle(%)", "percent", min_width=7, rank=4),
     Column("calls", "Calls", "count", min_width=6),
-    Column("kernels", "Kernels", "count"),
+    Column("host_ns", "Host", "duration", min_width=8, rank=12),
+    Column("host_avg_ns", "Avg", "duration", min_width=8, rank=2),
+    Column("host_min_ns", "Min", "duration", min_width=8, rank=8),
+    Column("host_median_ns", "Median", "duration", min_width=8),
+    Column("host_p95_ns", "P95", "duration", min_width=8, rank=1),
+    Column("host_max_ns", "Max", "duration", min_width=8, rank=7),
+    Column("kernels", "Kernels", "count", rank=5),
     Column("kernels_self", "Kernels self", "count", human=False),
-    Column("copies", "Copies", "count"),
+    Column("copies", "Copies", "count", rank=9),
     Column("copy_bytes", "Copied", "bytes", human=False),
     Column("flops", "FLOP", "flop", human=False),
-    Column("flops_rate", "FLOP/s", "flop_rate"),
+    Column("flops_rate", "FLOP/s", "flop_rate", rank=6),
     Column("bytes", "Bytes", "bytes", human=False),
-    Column("bytes_rate", "Bytes/s", "byte_rate"),
+    Column("bytes_rate", "Bytes/s", "byte_rate", rank=6),
     Column("depth", "Depth", "count", human=False),
     Column("path", "Path", "label", human=False),
     Column("region", "Region", "text"),
@@ -38,8 +44,8 @@ _COLUMNS = (
 
 _LEGEND = (
     "GPU total: time of the kernels, copies and sets launched in the region and in those nested in it; self: without those.",
-    "GPU busy: time in which any of them ran, summed over GPUs. Host: sum over the calls.",
-    "GPU idle: time that the host was in the region while no GPU did anything.",
+    "GPU busy: time in which any of them ran, summed over GPUs. GPU idle: time that the host was in it while no GPU ran.",
+    "Host: time that the host was in it, all calls; Avg, Min, Median, P95, Max: of one call.",
 )
 
 
@@ -144,11 +150,19 @@ def _host(result: Result, tree: RegionTree, work: _Work) -> dict[str, list[Any]]
     running = covered_before(gpu.start, gpu.end, spans.end) - covered_before(gpu.start, gpu.end, spans.start)
     idle = sum_by_group(spans.group, spans.end - spans.start - running, n)
     span = spans.total_by_group(n)
-    host = sum_by_group(node, regions["end"] - regions["start"], n)
-    out: dict[str, list[Any]] = {"calls": [], "host_ns": [], "gpu_idle_ns": [], "gpu_idle_percent": []}
-    for count, time, free, wide in zip(calls.tolist(), host.tolist(), idle.tolist(), span.tolist(), strict=True):
-        out["calls"].append(count or None)
-        out["host_ns"].append(time if count else None)
+    host = spread_by_group(node, regions["end"] - regions["start"], n)
+    out: dict[str, list[Any]] = {
+        "calls": [count or None for count in calls.tolist()],
+        "host_ns": or_none(host.total, calls),
+        "host_avg_ns": or_none(host.mean, calls),
+        "host_min_ns": or_none(host.minimum, calls),
+        "host_median_ns": or_none(host.median, calls),
+        "host_p95_ns": or_none(host.p95, calls),
+        "host_max_ns": or_none(host.maximum, calls),
+        "gpu_idle_ns": [],
+        "gpu_idle_percent": [],
+    }
+    for count, free, wide in zip(calls.tolist(), idle.tolist(), span.tolist(), strict=True):
         out["gpu_idle_ns"].append(free if count else None)
         out["gpu_idle_percent"].append(100.0 * free / wide if wide else None)
     for key in ("flops", "bytes"):

@@ -17,9 +17,9 @@ _COLUMNS = (
     Column("time_ns", "Time", "duration", min_width=8),
     Column("calls", "Calls", "count", min_width=8),
     Column("avg_ns", "Avg", "duration", min_width=8),
-    Column("min_ns", "Min", "duration", min_width=8),
-    Column("max_ns", "Max", "duration", min_width=8),
-    Column("name", "Name", "text"),
+    Column("min_ns", "Min", "duration", min_width=8, rank=2),
+    Column("max_ns", "Max", "duration", min_width=8, rank=1),
+    Column("name", "Name", "text", is_function=True),
 )
 _TYPE = Column("type", "Type", "label", machine=False, min_width=16)
 _DEVICE = Column("device", "Device", "count", human=False)
