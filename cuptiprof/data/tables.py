@@ -95,7 +95,8 @@ class KernelCounters(Protocol):
 class Table:
     """Columns of equal length.
 
-    ``table["start"]`` is the stored column: a read-only view, not a copy. Text columns come as object arrays of str
+    ``table["start"]`` is the stored column: a read-only view, not a copy; of a large saved run it is read when it is first asked
+    for (ResultError if it is damaged). Text columns come as object arrays of str
     (``table.codes("name")`` is the stored uint32 index). ``kernels`` also answers to the columns of ``launch_configs``
     (``table["grid_x"]``) and to the metrics of the run (``table["achieved_occupancy"]``: float64, NaN where not measured),
     and every table with start and end to ``"duration"`` (ns).

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
 from cuptiprof.errors import ResultError
+
+_HINT = "the file was changed or cut short after it was written: copy or save it again"
 
 
 class damaged:
@@ -19,7 +23,11 @@ class damaged:
             return
         import pyarrow as pa
 
+        if isinstance(error, OSError) and error.errno:  # Arrow raises some that are not the system's
+            hint = "close other runs, or raise the limit (ulimit -n)" if error.errno == errno.EMFILE else ""
+            raise ResultError(f"{self._what}: cannot be read ({error.strerror})", hint=hint) from None
         if isinstance(
             error, (pa.ArrowException, OSError, ValueError, TypeError, AttributeError, LookupError, MemoryError)
         ):
-            raise ResultError(f"{self._what}: damaged ({str(error) or type(error).__name__})") from None
+            why = " ".join(str(error).split())[:300] or type(error).__name__  # Arrow's reasons have several lines
+            raise ResultError(f"{self._what}: damaged ({why})", hint=_HINT) from None

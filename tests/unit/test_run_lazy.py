@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -128,8 +129,9 @@ def test_a_damaged_column_costs_only_itself(column: str, run: Path) -> None:
     opened = cuptiprof.open(run)
     assert opened.kernels["start"].tolist() == result().kernels["start"].tolist()
     for _ in range(2):
-        with pytest.raises(ResultError, match=f"kernels: column {column}: damaged"):
+        with pytest.raises(ResultError, match=f"kernels: column {column}: damaged") as caught:
             opened.kernels[column]
+        assert "\n" not in caught.value.message and caught.value.hint
     if column == "config":
         with pytest.raises(ResultError, match="column config: damaged"):
             opened.kernels["grid_x"]
@@ -249,6 +251,16 @@ def test_files_stay_open_only_for_large_tables(run: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(run_columns, "SMALL_ROWS", ROWS)
     opened = cuptiprof.open(run)
     assert open_files(run) == [] and len(opened.kernels["start"]) == ROWS
+
+
+def test_too_many_open_files_are_no_damage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("cuptiprof.io.reopened.os.open", refuse)
+    with pytest.raises(ResultError, match=r"cannot be read .Too many open files") as caught:
+        cuptiprof.open(run)
+    assert "ulimit" in caught.value.hint
 
 
 def test_a_selection_is_of_the_mask_as_it_was(run: Path) -> None:
