@@ -148,6 +148,7 @@ void define_counters(py::class_<Session>& session) {
 
 void register_counters(py::module_& m) {
   py::class_<CounterOptions>(m, "CounterOptions", "What a session counts and how.")
+      // clocks: CUpti_ClockControl_Mode, 0: left alone; the rest as in CounterOptions.
       .def(py::init(&make_options), py::kw_only(), py::arg("strategy"), py::arg("chip"), py::arg("groups"),
            py::arg("filter") = nullptr, py::arg("communicating") = false, py::arg("row_bytes") = 0,
            py::arg("levels") = 1, py::arg("interval") = 100'000, py::arg("interval_in_cycles") = false,

@@ -69,7 +69,7 @@ class Ranges {
   std::vector<DomainRanges> x_views;
 };
 
-// Launch objects of filters.py, in launch order -> indices.
+// cuptiprof.filter.launch.Launch objects, in launch order -> indices of those selected.
 std::vector<size_t> select(const KernelFilter& filter, const py::iterable& launches) {
   FilterState state(filter);
   std::vector<size_t> out;
@@ -129,13 +129,13 @@ void register_filter(py::module_& m) {
       "Function name with its namespaces, without return type, template arguments and parameters.");
   m.def(
       "nearest_names",
-      [](const py::str& wanted, const py::iterable& names, size_t k) {
+      [](const py::str& wanted, const py::iterable& names, size_t limit) {
         py::list out;
-        for (const auto& name : nearest_names(utf8(wanted), strings(names), k)) out.append(text(name));
+        for (const auto& name : nearest_names(utf8(wanted), strings(names), limit)) out.append(text(name));
         return out;
       },
-      py::arg("wanted"), py::arg("names"), py::arg("k") = 5,
-      "The k function names nearest to the wanted text.");
+      py::arg("wanted"), py::arg("names"), py::arg("limit") = 5,
+      "The function names nearest to the wanted text, at most `limit`.");
   m.def(
       "split_region_path",
       [](const py::str& path) {
@@ -148,7 +148,8 @@ void register_filter(py::module_& m) {
   py::class_<KernelFilter, std::shared_ptr<KernelFilter>>(
       m, "KernelFilter", "Compiled filter; see cuptiprof.filter.kernel_filter.")
       .def(py::init(&make_filter), py::arg("fields"))
-      .def("select", &select, py::arg("launches"))
+      .def("select", &select, py::arg("launches"),
+           "Indices of the launches selected, which are in launch order.")
       .def(
           "matches_name",
           [](const KernelFilter& f, const py::str& name) { return f.matches_name(NameParts(utf8(name))); },

@@ -12,6 +12,8 @@ namespace py = pybind11;
 namespace cuptiprof {
 namespace {
 
+constexpr py::ssize_t kConfigColumns = 7;  // grid x y z, block x y z, shared memory
+
 using Column = std::optional<py::array_t<uint32_t, py::array::c_style | py::array::forcecast>>;
 
 std::span<const uint32_t> view(const Column& column, size_t rows, const char* what) {
@@ -62,7 +64,7 @@ py::tuple select_table(
   columns.regions = region_strings;
   std::vector<LaunchView> views;
   if (configs) {
-    if (configs->ndim() != 2 || configs->shape(1) != 7)
+    if (configs->ndim() != 2 || configs->shape(1) != kConfigColumns)
       throw Error(ErrorKind::kGeneric, "configs must have 7 columns: grid x y z, block x y z, shared memory");
     const auto c = configs->unchecked<2>();
     for (py::ssize_t i = 0; i < c.shape(0); ++i) {

@@ -10,9 +10,11 @@ namespace py = pybind11;
 namespace cuptiprof {
 namespace {
 
+constexpr size_t kMargin = 512;  // bytes: a record at the end of a cut buffer may be read past it
+
 py::tuple detach(const Api& api, const py::bytes& buffer, std::vector<std::string> strings) {
   std::string_view bytes = buffer;
-  std::vector<uint64_t> aligned(bytes.size() / sizeof(uint64_t) + 65);
+  std::vector<uint64_t> aligned((bytes.size() + kMargin) / sizeof(uint64_t) + 1);
   bytes.copy(reinterpret_cast<char*>(aligned.data()), bytes.size());
   detach_strings(api, reinterpret_cast<uint8_t*>(aligned.data()), bytes.size(), strings);
   py::list texts;

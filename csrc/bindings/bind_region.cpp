@@ -152,7 +152,7 @@ double number_or_nan(PyObject* dict, const char* key) {
   return std::nan("");
 }
 
-// Null with an exception set on failure.
+// The caller's to delete, or to give to enter_region. Null with an exception set on failure.
 RegionMetadata* metadata_of(PyObject* dict) {
   const double flops = number_or_nan(dict, "flops");
   if (PyErr_Occurred()) return nullptr;
@@ -170,6 +170,7 @@ RegionMetadata* metadata_of(PyObject* dict) {
   if (text) {
     if (as_text) count(g_metadata_as_text, as_text);
     if (dropped) count(g_metadata_dropped, dropped);
+    // The event's from enter_region on: the decoder deletes it with the event.
     out = new RegionMetadata{flops, bytes, {text, static_cast<size_t>(length)}};
   }
   Py_DECREF(encoded);
@@ -183,12 +184,14 @@ PyObject* nvtx_call(const char* function, PyObject* argument) {
                   : PyObject_CallMethod(module, function, nullptr);
 }
 
-// What tells the calling thread from others, at the price of one load.
+// What tells the calling thread from others, at the price of one load. After its end another thread may have
+// the same.
 const void* this_thread() {
   static thread_local char here [[gnu::tls_model("initial-exec")]] = 0;
   return &here;
 }
 
+// The i-th entry from the oldest.
 Entry& entry(Region* self, uint32_t i) { return i == 0 ? self->first : self->more[i - 1]; }
 
 // Room for one more entry. False with an exception set.
@@ -283,11 +286,14 @@ PyObject* region_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return PyObject_CallFunctionObjArgs(g_decorate, self, function, nullptr);
 }
 
-PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, bool nvtx);
+enum class Nvtx : bool { kNo, kYes };  // whether the region is an NVTX range too
+
+// A new region; `metadata`: dict or null. Null with an exception set.
+PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, Nvtx nvtx);
 
 // Not a str: a function, which is decorated (`@region`), or whatever else, under a text that stands for it.
 [[gnu::noinline]] PyObject* make_of_other(PyTypeObject* type, PyObject* given, PyObject* metadata,
-                                          bool nvtx) {
+                                          Nvtx nvtx) {
   PyObject* found = PyObject_CallOneArg(g_name_of, given);
   if (!found) return nullptr;
   PyObject* name = nullptr;
@@ -299,7 +305,7 @@ PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, bool nvtx
   return out;
 }
 
-PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, bool nvtx) {
+PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, Nvtx nvtx) {
   if (!PyUnicode_Check(name)) [[unlikely]]
     return make_of_other(type, name, metadata, nvtx);
   PyObject* object = allocate(type);
@@ -309,7 +315,7 @@ PyObject* make(PyTypeObject* type, PyObject* name, PyObject* metadata, bool nvtx
   self->name = name;
   Py_XINCREF(metadata);
   self->metadata = metadata;
-  if (nvtx) {
+  if (nvtx == Nvtx::kYes) {
     Py_INCREF(name);
     self->nvtx = name;
   }
@@ -321,14 +327,14 @@ PyObject* region_vectorcall(PyObject* type, PyObject* const* args, size_t nargsf
   const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
   const Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   auto* cls = reinterpret_cast<PyTypeObject*>(type);
-  if (nargs == 1 && nkw == 0) return make(cls, args[0], nullptr, false);
+  if (nargs == 1 && nkw == 0) return make(cls, args[0], nullptr, Nvtx::kNo);
   if (nargs > 1) {
     PyErr_Format(PyExc_TypeError, "region() takes one positional argument, the name (%zd given)", nargs);
     return nullptr;
   }
   PyObject* name = nargs == 1 ? args[0] : nullptr;
   PyObject* metadata = nullptr;
-  bool nvtx = false;
+  Nvtx nvtx = Nvtx::kNo;
   for (Py_ssize_t i = 0; i < nkw; ++i) {
     PyObject* key = PyTuple_GET_ITEM(kwnames, i);
     PyObject* value = args[nargs + i];
@@ -340,7 +346,7 @@ PyObject* region_vectorcall(PyObject* type, PyObject* const* args, size_t nargsf
         Py_XDECREF(metadata);
         return nullptr;
       }
-      nvtx = truth > 0;
+      nvtx = truth > 0 ? Nvtx::kYes : Nvtx::kNo;
     } else if (value != Py_None) {
       if (!metadata && !(metadata = PyDict_New())) return nullptr;
       if (PyDict_SetItem(metadata, key, value) < 0) {
@@ -365,7 +371,7 @@ PyObject* region_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_TypeError, "region() takes one positional argument, the name");
     return nullptr;
   }
-  return make(type, PyTuple_GET_ITEM(args, 0), kwargs, false);
+  return make(type, PyTuple_GET_ITEM(args, 0), kwargs, Nvtx::kNo);
 }
 
 void region_dealloc(PyObject* object) {
@@ -395,7 +401,7 @@ PyObject* region_name_of(PyObject* object, void*) {
 
 PyObject* region_copy(PyObject* object, PyObject*) {
   auto* self = reinterpret_cast<Region*>(object);
-  return make(Py_TYPE(object), self->name, self->metadata, self->nvtx != nullptr);
+  return make(Py_TYPE(object), self->name, self->metadata, self->nvtx ? Nvtx::kYes : Nvtx::kNo);
 }
 
 PyMethodDef kMethods[] = {

@@ -17,7 +17,8 @@ namespace {
 Keep keep_of(const std::string& keep) {
   if (keep == "first") return Keep::kFirst;
   if (keep == "spill") return Keep::kSpill;
-  return Keep::kLatest;
+  if (keep == "latest") return Keep::kLatest;
+  throw py::value_error("no way to keep rows: " + keep);
 }
 
 std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vector<int>& kinds,
@@ -60,40 +61,48 @@ void register_session(py::module_& m) {
            py::arg("share_cupti") = false, py::arg("label") = "", py::arg("drain_timeout_ms") = 1000,
            py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
            py::arg("follows_launches") = true)
-      .def("start", &Session::start, py::arg("armed") = false, nogil)
+      .def("start", &Session::start, py::arg("armed") = false, nogil,
+           "Attaches to CUPTI; collects at once unless armed. Leaves nothing behind when it raises.")
       .def("pause", &Session::pause, nogil)
-      .def("resume", &Session::resume, nogil)
-      .def("take", &Session::take, nogil)
-      .def("discard", &Session::discard, nogil)
-      .def("stop",
-           [](Session& s) {
-             std::shared_ptr<Store> rest;
-             {
-               const py::gil_scoped_release released;
-               rest = s.stop();
-             }
-             forget_region_ids();
-             return rest;
-           })
+      .def("resume", &Session::resume, nogil, "Collects (again), also when armed.")
+      .def("take", &Session::take, nogil,
+           "Completes what was launched so far and hands it over; the session goes on.")
+      .def("discard", &Session::discard, nogil, "Completes what was launched so far and throws it away.")
+      .def(
+          "stop",
+          [](Session& s) {
+            std::shared_ptr<Store> rest;
+            {
+              const py::gil_scoped_release released;
+              rest = s.stop();
+            }
+            forget_region_ids();
+            return rest;
+          },
+          "Everything off; the rest of the data.")
       .def("taken", &Session::taken,
            "What the last take() or stop() handed over; None: nothing, or forgotten.")
-      .def("forget_taken", &Session::forget_taken)
-      .def("finalize", &Session::finalize, nogil)
-      .def("next_segment", &Session::next_segment, py::arg("timeout_ms"), nogil)
-      .def_property_readonly("state", &Session::state)
-      .def_property_readonly("cuda_was_up", &Session::cuda_was_up)
+      .def("forget_taken", &Session::forget_taken, "The result is finished: taken() and counters begin anew.")
+      .def("finalize", &Session::finalize, nogil, "After stop(): takes CUPTI out of the process.")
+      .def("next_segment", &Session::next_segment, py::arg("timeout_ms"), nogil,
+           "keep=\"spill\": a store to be written to disk, waited for so long; None: there is none.")
+      .def_property_readonly("state", &Session::state, "idle, armed, running, paused or stopped")
+      .def_property_readonly("cuda_was_up", &Session::cuda_was_up, "CUDA was initialised before start().")
       .def("losses", &Session::losses, "[(counter, value), ...]")
       .def("notes", &Session::notes, "What the result should say beside its numbers.")
-      .def("counts", [](const Session& s) {
-        const SessionCounts c = s.counts();
-        py::dict d;
-        d["launches"] = c.launches;
-        d["kernels_received"] = c.kernels_received;
-        d["kernels_lost_in_pool"] = c.kernels_lost_in_pool;
-        d["without_times"] = c.without_times;
-        d["live_bytes"] = c.live_bytes;
-        return d;
-      });
+      .def(
+          "counts",
+          [](const Session& s) {
+            const SessionCounts c = s.counts();
+            py::dict d;
+            d["launches"] = c.launches;
+            d["kernels_received"] = c.kernels_received;
+            d["kernels_lost_in_pool"] = c.kernels_lost_in_pool;
+            d["without_times"] = c.without_times;
+            d["live_bytes"] = c.live_bytes;
+            return d;
+          },
+          "Launches seen, records received; to be asked at any time.");
 
   m.def("now_ns", &now_ns, "The run clock, ns.");
   m.def("inherited_session", &Session::inherited,

@@ -7,6 +7,9 @@
 
 namespace cuptiprof {
 
+// All with the GIL. utf8() and text() are inverse to each other, for what goes in and comes back (filters,
+// paths); visible_text() is for what people read.
+
 // Lone surrogates pass: names that Python decoded with surrogateescape are text like any other here.
 inline std::string utf8(const pybind11::handle& text) {
   if (!PyUnicode_Check(text.ptr()))

@@ -111,7 +111,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
                          slot->open_regions))
       count(g_region_overflow);
     if (slot->ring.pushed() >= slot->next_wake) {
-      slot->next_wake = slot->ring.pushed() + kRingEvents / 4;
+      slot->next_wake = slot->ring.pushed() + kWakeEvents;
       g_decoder_bell.ring();
     }
     const bool counted = launch && g_launch_gate.is_open() && !g_launch_gate.refuses_name(call.symbolName) &&

@@ -1,4 +1,5 @@
-// Error of a filter's text: what is wrong, where, and what to write instead.
+// Error of a filter's text: what is wrong, where, and what to write instead. For whoever parses one: filters
+// are made on a user's thread, before anything is collected.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,7 +10,8 @@ namespace cuptiprof {
 // Printable, valid UTF-8, at most ~160 bytes, in single quotes: safe to put into any message.
 std::string quoted(std::string_view text);
 
-// "bad <what> '<text>' at character <position + 1>: <problem>"
+// "bad <what> '<text>' at character <n>: <problem>". `what`: what the text is to the user ("kernel pattern");
+// `position`: the fault's byte in it, shown as a character counted from 1.
 [[noreturn]] void throw_filter_error(std::string_view what, std::string_view text, size_t position,
                                      std::string_view problem, std::string_view hint);
 

@@ -57,11 +57,12 @@ bool FilterState::group_of(const KernelFilter& filter, const LaunchView& launch,
     out = {&x_seen, &x_matched};
     return true;
   }
-  const uint64_t key =
-      filter.spec().mode == FilterMode::kPerGpu ? mix(1, launch.device) : mix_config(2, launch);
-  // ncu on its mode per-gpu: "Effective launch filters for this mode are --launch-count and --launch-skip".
-  out = {filter.spec().mode == FilterMode::kPerGpu ? &x_seen : x_groups->find(mix(key, 0)),
-         x_groups->find(mix(key, 1))};
+  const bool per_gpu = filter.spec().mode == FilterMode::kPerGpu;
+  const uint64_t group = per_gpu ? mix(0, launch.device) : mix_config(0, launch);
+  enum : uint64_t { kSeen, kMatched };  // a group's counters in the table
+  // Per GPU skip_before_match goes over all devices, as ncu's: "Effective launch filters for this mode are
+  // --launch-count and --launch-skip".
+  out = {per_gpu ? &x_seen : x_groups->find(mix(group, kSeen)), x_groups->find(mix(group, kMatched))};
   return out.seen && out.matched;
 }
 
@@ -83,6 +84,7 @@ bool FilterState::invocation_matches(const KernelFilter& filter, const LaunchVie
       key = mix(mix(mix(key, launch.context), launch.stream), name.demangled_key);
     } else {
       key = mix_config(mix(key, name.base_key), launch);
+      // + 1: a context or stream 0 differs from none.
       if (!id.context.any()) key = mix(key, launch.context + 1ULL);
       if (!id.stream.any()) key = mix(key, launch.stream + 1ULL);
     }
@@ -96,7 +98,7 @@ bool FilterState::invocation_matches(const KernelFilter& filter, const LaunchVie
   return selected;
 }
 
-bool FilterState::counted(const FilterSpec& spec, uint64_t& matched) noexcept {
+bool FilterState::is_its_turn(const FilterSpec& spec, uint64_t& matched) noexcept {
   const uint64_t index = matched++;
   const auto skip = static_cast<uint64_t>(spec.skip), every = static_cast<uint64_t>(spec.every);
   if (index < skip || (index - skip) % every != 0) return false;
@@ -113,16 +115,16 @@ bool FilterState::counted(const FilterSpec& spec, uint64_t& matched) noexcept {
 }
 
 bool FilterState::select(const KernelFilter& filter, const LaunchView& launch, const NameVerdict& name,
-                         bool ranges) noexcept {
+                         bool ranges_match) noexcept {
   const FilterSpec& spec = filter.spec();
   if (!filter.matches_device(launch.device)) return false;
   if (!filter.is_stateful()) {
-    const bool selected = filter.matches_launch(launch, name, ranges);
+    const bool selected = filter.matches_launch(launch, name, ranges_match);
     x_selected += selected;
     return selected;
   }
   // Without skip_before_match a launch that does not match leaves no trace.
-  if (spec.skip_before_match == 0 && !filter.matches_launch(launch, name, ranges)) return false;
+  if (spec.skip_before_match == 0 && !filter.matches_launch(launch, name, ranges_match)) return false;
   Group group{};
   if (!group_of(filter, launch, group)) {
     ++x_overflowed;
@@ -133,10 +135,10 @@ bool FilterState::select(const KernelFilter& filter, const LaunchView& launch, c
       ++*group.seen;
       return false;
     }
-    if (!filter.matches_launch(launch, name, ranges)) return false;
+    if (!filter.matches_launch(launch, name, ranges_match)) return false;
   }
   if (!filter.ids().empty() && !invocation_matches(filter, launch, name)) return false;
-  const bool selected = counted(spec, *group.matched);
+  const bool selected = is_its_turn(spec, *group.matched);
   x_selected += selected;
   return selected;
 }

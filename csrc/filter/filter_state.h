@@ -1,5 +1,6 @@
-// The counters of one filter over one run. Launches come in launch order; one thread at a time (the owner
-// serialises).
+// The counters of one filter over one run: skip, count, every, and the invocations of launch IDs. Its owner
+// shows it each launch once, in launch order, and never from two threads at a time: a launch selector while
+// counters are collected (in launch callbacks), select_rows() over a finished table.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -26,7 +27,8 @@ class CounterTable {
   struct Free {
     void operator()(Slot* p) const noexcept { std::free(p); }
   };
-  size_t x_mask, x_left;
+  size_t x_mask;  // number of slots - 1: twice max_keys, a power of two
+  size_t x_left;  // keys that still have room
   std::unique_ptr<Slot[], Free> x_slots;
 };
 
@@ -38,28 +40,32 @@ class FilterState {
   static constexpr size_t kMaxKeys = size_t{1} << 18;
   explicit FilterState(const KernelFilter& filter);
 
-  // The verdict on the next launch. `name` and `ranges` are the filter's verdicts on its name and its open
-  // ranges.
+  // The verdict on the next launch. `filter`: the one it was made for; `name` and `ranges_match`: that one's
+  // verdicts on the launch's name and open ranges.
   [[nodiscard]] bool select(const KernelFilter& filter, const LaunchView& launch, const NameVerdict& name,
-                            bool ranges) noexcept;
+                            bool ranges_match) noexcept;
   // True when no later launch can be selected (count= reached): collection may stop.
   [[nodiscard]] bool done() const noexcept { return x_done; }
   [[nodiscard]] uint64_t selected() const noexcept { return x_selected; }
   [[nodiscard]] uint64_t overflowed() const noexcept { return x_overflowed; }
 
  private:
+  // What skip and count are counted over: all launches, those of a device, or of a launch configuration.
   struct Group {
-    uint64_t *seen, *matched;
+    uint64_t* seen;     // launches, up to skip_before_match
+    uint64_t* matched;  // launches that passed every test before skip
   };
+  // False: there is no room for one more group.
   [[nodiscard]] bool group_of(const KernelFilter& filter, const LaunchView& launch, Group& out) noexcept;
   [[nodiscard]] bool invocation_matches(const KernelFilter& filter, const LaunchView& launch,
                                         const NameVerdict& name) noexcept;
-  [[nodiscard]] bool counted(const FilterSpec& spec, uint64_t& matched) noexcept;
+  // skip, every and count, for the next launch of a group.
+  [[nodiscard]] bool is_its_turn(const FilterSpec& spec, uint64_t& matched) noexcept;
 
-  std::unique_ptr<CounterTable> x_invocations, x_groups;
-  uint64_t x_seen = 0, x_matched = 0;  // of the one group in mode global
+  std::unique_ptr<CounterTable> x_invocations, x_groups;  // null: this filter needs none
+  uint64_t x_seen = 0, x_matched = 0;                     // of the one group in mode global
   uint64_t x_selected = 0, x_overflowed = 0;
-  uint64_t x_groups_done = 0;
+  uint64_t x_groups_done = 0;  // that reached count
   bool x_done = false;
 };
 

@@ -1,6 +1,6 @@
 // Shell-style wildcards with the rules of Python's fnmatch.fnmatchcase: '*', '?', '[a-z]', '[!a]', whole
-// text, case-sensitive,
-// '*' crosses '/', and no escape character (write '[*]').
+// text, case-sensitive, '*' crosses '/', and no escape character (write '[*]'). Never changes once made: any
+// thread may match.
 #pragma once
 #include <string_view>
 #include <utility>

@@ -84,7 +84,8 @@ KernelFilter::KernelFilter(FilterSpec spec) : x_spec(std::move(spec)) {
   for (const auto& text : x_spec.nvprof_kernels) x_ids.push_back(LaunchId::from_nvprof(text));
   for (const auto& text : x_spec.kernel_ids) x_ids.push_back(LaunchId::from_ncu(text));
   if (x_ids.size() > kMaxIds)
-    fail("more than 64 launch IDs in one filter", "Use a regular expression, or several runs.");
+    fail("more than " + std::to_string(kMaxIds) + " launch IDs in one filter",
+         "Use a regular expression, or several runs.");
   x_regions = compile<RegionPattern>(x_spec.regions, "region pattern");
   x_exclude_regions = compile<RegionPattern>(x_spec.exclude_regions, "exclude_regions pattern");
   x_nvtx_include = compile<NvtxExpression>(x_spec.nvtx_include, {});

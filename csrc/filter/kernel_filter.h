@@ -5,7 +5,9 @@
 //   device -> skip-before-match -> name include/exclude -> regions and NVTX include/exclude -> context,
 //   stream, thread, grid, block -> launch IDs (invocation counters) -> skip -> every -> count
 // The verdicts on a name and on a set of open ranges do not depend on anything else: a caller keeps them per
-// interned name and per interned region path, and then a launch costs a few comparisons of integers.
+// interned name and per interned region path, and then a launch costs a few comparisons of integers. The
+// decoder asks for each kernel record, the launch selector in launch callbacks; nothing here allocates but
+// the constructor and what makes text.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -73,13 +75,13 @@ class KernelFilter {
 
   // Everything but the counters; with is_stateful() false this is the whole filter.
   [[nodiscard]] bool matches_stateless(const LaunchView& launch, const NameVerdict& name,
-                                       bool ranges) const noexcept {
-    return matches_device(launch.device) && matches_launch(launch, name, ranges);
+                                       bool ranges_match) const noexcept {
+    return matches_device(launch.device) && matches_launch(launch, name, ranges_match);
   }
   // The same without the device, which comes before skip-before-match.
   [[nodiscard]] bool matches_launch(const LaunchView& launch, const NameVerdict& name,
-                                    bool ranges) const noexcept {
-    return name.accepted && ranges && listed(x_spec.contexts, launch.context) &&
+                                    bool ranges_match) const noexcept {
+    return name.accepted && ranges_match && listed(x_spec.contexts, launch.context) &&
            listed(x_spec.streams, launch.stream) && listed(x_spec.threads, launch.thread) &&
            (!x_spec.grid || *x_spec.grid == launch.grid) &&
            (!x_spec.block || *x_spec.block == launch.block) &&
@@ -104,13 +106,14 @@ class KernelFilter {
   // The name patterns as the user wrote them, for "no kernel matched ...".
   [[nodiscard]] std::vector<std::string> name_patterns() const;
 
-  static constexpr size_t kMaxIds = 64;
+  static constexpr size_t kMaxIds = 64;  // a bit each in NameVerdict::ids
 
  private:
   struct NamePattern {
     Pattern pattern;
     const std::string& (*form)(const NameParts&);  // which form of the name it looks at
   };
+  // With the form of the name that the pattern is meant for.
   [[nodiscard]] static NamePattern route(Pattern pattern, NameBase base);
   [[nodiscard]] static bool listed(const std::vector<uint32_t>& list, uint32_t value) noexcept {
     if (list.empty()) return true;

@@ -10,6 +10,9 @@
 
 namespace cuptiprof {
 
+// Of the constructors below: `field` is a part of the text `whole`, from byte `position` on; `what` is what
+// the user calls that text. They throw Error(kFilter).
+
 // A context or stream: any, one ID, or a regular expression on the decimal ID (whole) or the NVTX-given name
 // (search).
 class IdMatcher {
@@ -22,7 +25,7 @@ class IdMatcher {
  private:
   std::optional<uint32_t> x_id;
   std::optional<Regex> x_regex;
-  std::string x_text;
+  std::string x_text;  // as written: a name that looks just so matches whatever its regular expression says
 };
 
 // Which invocation of a kernel, from 1: any, a number, or a regular expression on the whole number.

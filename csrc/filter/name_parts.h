@@ -10,6 +10,7 @@ namespace cuptiprof {
 enum class NameBase { kFunction, kDemangled, kMangled };
 
 struct NameParts {
+  // "_ZN2at4gemmIfEEvPT_", "void at::gemm<float>(float*)", "at::gemm", "gemm".
   std::string mangled, demangled, qualified, function;
 
   NameParts() = default;

@@ -52,7 +52,7 @@ size_t edits_inside(std::string_view wanted, std::string_view name, std::vector<
 }  // namespace
 
 std::vector<std::string> nearest_names(std::string_view wanted, std::span<const std::string> names,
-                                       size_t k) {
+                                       size_t limit) {
   const std::string target = wanted_text(wanted);
   struct Candidate {
     size_t edits, length_difference;
@@ -72,7 +72,7 @@ std::vector<std::string> nearest_names(std::string_view wanted, std::span<const 
     const size_t difference = std::max(text.size(), target.size()) - std::min(text.size(), target.size());
     candidates.push_back({edits_inside(target, text, column), difference, std::move(name)});
   }
-  const size_t n = std::min(k, candidates.size());
+  const size_t n = std::min(limit, candidates.size());
   std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(n),
                     candidates.end());
   std::vector<std::string> out;

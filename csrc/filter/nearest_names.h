@@ -1,4 +1,5 @@
-// "no kernel matched X; the nearest names were ..."
+// "no kernel matched X; the nearest names were ...": for messages about names of kernels, metrics and chips
+// that are not there. On a user's thread.
 #pragma once
 #include <span>
 #include <string>
@@ -7,11 +8,11 @@
 
 namespace cuptiprof {
 
-// The k kernel names nearest to what was wanted, as function names, nearest first. `wanted` may be a glob or
-// "regex:..."; its operators are ignored. Nearness: how many edits make the wanted text a part of the name,
-// then the difference in length. Cost is bounded: the first 20,000 distinct names and 256 bytes of each
+// At most `limit` of the names, nearest to what was wanted first, as function names. `wanted` may be a glob
+// or "regex:..."; its operators are ignored. Nearness: how many edits make the wanted text a part of the
+// name, then the difference in length. Cost is bounded: the first 20,000 distinct names and 256 bytes of each
 // count.
 std::vector<std::string> nearest_names(std::string_view wanted, std::span<const std::string> names,
-                                       size_t k = 5);
+                                       size_t limit = 5);
 
 }  // namespace cuptiprof

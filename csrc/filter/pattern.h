@@ -1,4 +1,5 @@
-// One pattern of a filter: literal text, a glob, or a regular expression.
+// One pattern of a filter: literal text, a glob, or a regular expression. Never changes once made: any thread
+// may match.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,7 +12,8 @@ namespace cuptiprof {
 
 class Pattern {
  public:
-  // Our own syntax: a glob, or "regex:" and a POSIX ERE. Throws Error(kFilter).
+  // Our own syntax: a glob, or "regex:" and a POSIX ERE. `what`: what the user calls the text. Throws
+  // Error(kFilter).
   static Pattern parse(std::string_view text, std::string_view what);
   // ncu's: literal text, or "regex:" and an ERE.
   static Pattern parse_literal(std::string_view text, std::string_view what);

@@ -124,15 +124,16 @@ std::string_view instead_of_group(std::string_view after) {
 
 }  // namespace
 
-size_t bracket_end(std::string_view e, size_t i) noexcept {
-  ++i;
-  if (i < e.size() && e[i] == '^') ++i;
-  if (i < e.size() && e[i] == ']') ++i;
-  for (; i < e.size(); ++i) {
-    if (e[i] == ']') return i + 1;
-    if (e[i] == '[' && i + 1 < e.size() && (e[i + 1] == ':' || e[i + 1] == '.' || e[i + 1] == '=')) {
-      const char close[] = {e[i + 1], ']', 0};
-      const size_t end = e.find(close, i + 2);
+size_t bracket_end(std::string_view ere, size_t begin) noexcept {
+  size_t i = begin + 1;
+  if (i < ere.size() && ere[i] == '^') ++i;
+  if (i < ere.size() && ere[i] == ']') ++i;
+  for (; i < ere.size(); ++i) {
+    if (ere[i] == ']') return i + 1;
+    if (ere[i] == '[' && i + 1 < ere.size() &&
+        (ere[i + 1] == ':' || ere[i + 1] == '.' || ere[i + 1] == '=')) {
+      const char close[] = {ere[i + 1], ']', 0};
+      const size_t end = ere.find(close, i + 2);
       if (end == kUnclosed) return end;
       i = end + 1;
     }
@@ -140,16 +141,16 @@ size_t bracket_end(std::string_view e, size_t i) noexcept {
   return kUnclosed;
 }
 
-void refuse_perl_spellings(std::string_view e, std::string_view what, std::string_view whole,
+void refuse_perl_spellings(std::string_view ere, std::string_view what, std::string_view whole,
                            size_t position) {
   const auto refuse = [&](size_t at, size_t length, std::string_view hint) {
-    throw_filter_error(what, whole, position + at, quoted(e.substr(at, length)) + " is not part of POSIX ERE",
-                       hint);
+    throw_filter_error(what, whole, position + at,
+                       quoted(ere.substr(at, length)) + " is not part of POSIX ERE", hint);
   };
   bool after_quantifier = false;
-  for (size_t i = 0; i < e.size(); ++i) {
-    const char c = e[i];
-    const bool is_interval = c == '{' && i + 1 < e.size() && is_digit(e[i + 1]);
+  for (size_t i = 0; i < ere.size(); ++i) {
+    const char c = ere[i];
+    const bool is_interval = c == '{' && i + 1 < ere.size() && is_digit(ere[i + 1]);
     const bool is_quantifier = c == '*' || c == '+' || c == '?' || is_interval;
     if (is_quantifier && after_quantifier)
       refuse(i - 1, 2,
@@ -157,29 +158,30 @@ void refuse_perl_spellings(std::string_view e, std::string_view what, std::strin
              "a group that may be missing.");
     after_quantifier = is_quantifier;
     if (c == '\\') {
-      if (++i == e.size()) return;
-      if (const std::string_view hint = instead_of_escape(e[i]); !hint.empty()) refuse(i - 1, 2, hint);
+      if (++i == ere.size()) return;
+      if (const std::string_view hint = instead_of_escape(ere[i]); !hint.empty()) refuse(i - 1, 2, hint);
     } else if (c == '[') {
-      const size_t end = bracket_end(e, i);
-      for (size_t k = i + 1; k < (end == kUnclosed ? e.size() : end); ++k) {
-        if (e[k] == '[' && k + 1 < e.size() && (e[k + 1] == ':' || e[k + 1] == '.' || e[k + 1] == '=')) {
-          const char close[] = {e[k + 1], ']', 0};
-          k = e.find(close, k + 2);
+      const size_t end = bracket_end(ere, i);
+      for (size_t k = i + 1; k < (end == kUnclosed ? ere.size() : end); ++k) {
+        if (ere[k] == '[' && k + 1 < ere.size() &&
+            (ere[k + 1] == ':' || ere[k + 1] == '.' || ere[k + 1] == '=')) {
+          const char close[] = {ere[k + 1], ']', 0};
+          k = ere.find(close, k + 2);
           if (k == kUnclosed) return;
           ++k;
-        } else if (e[k] == '\\' && k + 1 < e.size()) {
-          if (e[k + 1] != '\\') refuse(k, 2, instead_of_bracket_escape(e[k + 1]));
+        } else if (ere[k] == '\\' && k + 1 < ere.size()) {
+          if (ere[k + 1] != '\\') refuse(k, 2, instead_of_bracket_escape(ere[k + 1]));
           ++k;
         }
       }
       if (end == kUnclosed) return;
-      if (end - i > 4 && e[i + 1] == ':' && e[end - 2] == ':')
+      if (end - i > 4 && ere[i + 1] == ':' && ere[end - 2] == ':')
         refuse(i, end - i, "A class stands in a bracket expression of its own: [[:digit:]].");
       i = end - 1;
-    } else if (c == '(' && i + 1 < e.size() && e[i + 1] == '?') {
-      refuse(i, std::min<size_t>(e.size() - i, 3), instead_of_group(e.substr(i + 2)));
+    } else if (c == '(' && i + 1 < ere.size() && ere[i + 1] == '?') {
+      refuse(i, std::min<size_t>(ere.size() - i, 3), instead_of_group(ere.substr(i + 2)));
     } else if (is_interval) {
-      const size_t end = e.find('}', i);
+      const size_t end = ere.find('}', i);
       if (end == kUnclosed) return;
       i = end;
     }

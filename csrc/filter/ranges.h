@@ -39,7 +39,7 @@ class RegionPattern {
 
  private:
   Pattern x_pattern;
-  bool x_on_path;
+  bool x_on_path;  // a glob with '/'
 };
 
 // One --nvtx-include or --nvtx-exclude expression.
@@ -64,8 +64,8 @@ class NvtxExpression {
   std::string x_text;
   std::optional<Pattern> x_domain;  // none: the default domain
   bool x_push_pop = false;
-  std::vector<Token>
-      x_tokens;  // push/pop: with a leading or trailing '*' where the expression is not anchored
+  // Push/pop: with a leading or trailing '*' where the expression is not anchored.
+  std::vector<Token> x_tokens;
 };
 
 }  // namespace cuptiprof

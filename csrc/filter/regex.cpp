@@ -22,13 +22,15 @@ constexpr size_t kMaxDepth = 200;       // libc's parser recurses on groups
   throw_filter_error(what, whole, at, problem, hint);
 }
 
-// What libc would accept and do badly: say it with a position before libc sees it.
-void check(std::string_view e, std::string_view what, std::string_view whole, size_t offset) {
-  if (e.empty())
+// What libc would accept and do badly: say it with a position before libc sees it. `ere` is a part of
+// `whole`, from byte `offset` on.
+void check(std::string_view ere, std::string_view what, std::string_view whole, size_t offset) {
+  if (ere.empty())
     bad(what, whole, offset, "empty regular expression", "Leave the filter out to select everything.");
-  if (e.size() > kMaxExpressionBytes)
-    bad(what, whole, offset, "regular expression longer than 8192 bytes", "Shorten it.");
-  refuse_perl_spellings(e, what, whole, offset);
+  if (ere.size() > kMaxExpressionBytes)
+    bad(what, whole, offset,
+        "regular expression longer than " + std::to_string(kMaxExpressionBytes) + " bytes", "Shorten it.");
+  refuse_perl_spellings(ere, what, whole, offset);
   struct Group {
     size_t at, outer_size;
   };
@@ -38,28 +40,30 @@ void check(std::string_view e, std::string_view what, std::string_view whole, si
     atom = n;
     size += n;
   };
-  for (size_t i = 0; i < e.size(); ++i) {
-    const char c = e[i];
+  for (size_t i = 0; i < ere.size(); ++i) {
+    const char c = ere[i];
     const size_t at = offset + i;
     if (c == '\0') bad(what, whole, at, "NUL byte in a regular expression", "Remove it.");
     if (c == '\\') {
-      if (i + 1 == e.size()) bad(what, whole, at, "trailing backslash", "Write \\\\ for a backslash.");
-      const char n = e[++i];
+      if (i + 1 == ere.size()) bad(what, whole, at, "trailing backslash", "Write \\\\ for a backslash.");
+      const char n = ere[++i];
       if (n == '\0') bad(what, whole, at, "NUL byte in a regular expression", "Remove it.");
       if (n >= '1' && n <= '9')
         bad(what, whole, at, "back-references are not part of POSIX ERE", "Write the alternatives out.");
       add_atom(1);
     } else if (c == '[') {
-      const size_t end = bracket_end(e, i);
+      const size_t end = bracket_end(ere, i);
       if (end == std::string_view::npos)
         bad(what, whole, at, "unmatched [",
             "Close the bracket expression with ], or write \\[ for the character.");
-      if (e.substr(i, end - i).find('\0') != std::string_view::npos)
+      if (ere.substr(i, end - i).find('\0') != std::string_view::npos)
         bad(what, whole, at, "NUL byte in a regular expression", "Remove it.");
       i = end - 1;
       add_atom(1);
     } else if (c == '(') {
-      if (open.size() >= kMaxDepth) bad(what, whole, at, "groups nested more than 200 deep", "Simplify it.");
+      if (open.size() >= kMaxDepth)
+        bad(what, whole, at, "groups nested more than " + std::to_string(kMaxDepth) + " deep",
+            "Simplify it.");
       open.push_back({i, size});
       size = 0;
       atom = 0;
@@ -69,12 +73,13 @@ void check(std::string_view e, std::string_view what, std::string_view whole, si
       size = open.back().outer_size;
       open.pop_back();
       add_atom(inner);
-    } else if (c == '{' && i + 1 < e.size() && e[i + 1] >= '0' && e[i + 1] <= '9') {
-      const size_t end = e.find('}', i);
+    } else if (c == '{' && i + 1 < ere.size() && ere[i + 1] >= '0' && ere[i + 1] <= '9') {
+      const size_t end = ere.find('}', i);
       size_t repeat = 0, n = 0;
-      for (size_t k = i + 1; k < std::min(end, e.size()); ++k) {
-        n = e[k] >= '0' && e[k] <= '9' ? std::min<size_t>(n * 10 + static_cast<size_t>(e[k] - '0'), 1000000)
-                                       : 0;
+      for (size_t k = i + 1; k < std::min(end, ere.size()); ++k) {
+        n = ere[k] >= '0' && ere[k] <= '9'
+                ? std::min<size_t>(n * 10 + static_cast<size_t>(ere[k] - '0'), 1000000)
+                : 0;
         repeat = std::max(repeat, n);
       }
       size += atom * repeat;
@@ -92,6 +97,7 @@ void check(std::string_view e, std::string_view what, std::string_view whole, si
         "Close the group, or write \\( for the character.");
 }
 
+// Lives as long as the process.
 struct CLocale {
   locale_t handle = newlocale(LC_ALL_MASK, "C", nullptr);
 };

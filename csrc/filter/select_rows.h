@@ -1,4 +1,5 @@
-// A filter over finished columns: Result.filter() and the selection at the end of a session.
+// A filter over finished columns: Result.filter() and the selection at the end of a session. On a user's
+// thread, without the GIL.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -8,6 +8,7 @@ namespace cuptiprof {
 
 constexpr char32_t kInvalidByte = 0x110000;  // + the byte
 
+// The character at byte `i`, which must be inside the text; moves `i` to the next one.
 inline char32_t next_code_point(std::string_view text, size_t& i) noexcept {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char first = byte(i);

@@ -34,7 +34,8 @@ namespace cuptiprof {
     "collected")                                                                                             \
   X(unreconciled_launches, "kernel launches seen for which no record came")
 
-// Written by the decoder thread and, for a few, by CUPTI's threads; read by anyone.
+// Written by the decoder thread and, for a few, by CUPTI's threads; read by anyone. Reset when a session
+// attaches.
 struct Losses {
 #define CP_LOSS(name, doc) std::atomic<uint64_t> name{0};
   CP_LOSSES(CP_LOSS)

@@ -41,8 +41,8 @@ void PageWarmer::loop() {
     x_busy = range.owner;
     lock.unlock();
 #ifdef MADV_POPULATE_WRITE
-    madvise(range.at, range.bytes,
-            MADV_POPULATE_WRITE);  // Linux before 5.14 refuses: pages then come by fault
+    // Linux before 5.14 refuses: pages then come by fault.
+    madvise(range.at, range.bytes, MADV_POPULATE_WRITE);
 #endif
     lock.lock();
     x_busy = nullptr;

@@ -1,5 +1,6 @@
-// A thread that asks the kernel for memory ahead of where tables grow, so that the decoder does not wait for
-// pages to be found and cleared (that costs more than decoding the rows that go into them).
+// A thread that asks Linux for memory ahead of where tables grow, so that the decoder does not wait for pages
+// to be found and cleared (that costs more than decoding the rows that go into them). One a decoder, shared
+// by its stores; called by whoever appends to or ends a table: the decoder thread, or who destroys a result.
 #pragma once
 #include <condition_variable>
 #include <cstddef>
@@ -16,9 +17,11 @@ class PageWarmer {
   PageWarmer(const PageWarmer&) = delete;
   PageWarmer& operator=(const PageWarmer&) = delete;
 
-  // Memory for [at, at + bytes) is wanted soon. `owner` names whose it is. Never waits for the memory.
+  // Memory for [at, at + bytes) is wanted soon. `owner` names the table whose it is. Never waits for the
+  // memory.
   void want(const void* owner, char* at, size_t bytes);
-  // The owner's ranges go away: returns when none of them is being worked on.
+  // The owner's ranges go away or move: returns when none of them is being worked on. To be called before
+  // they do.
   void forget(const void* owner);
 
  private:
@@ -29,7 +32,7 @@ class PageWarmer {
   };
   void loop();
 
-  std::mutex x_mutex;  // guards the members below; not held while the kernel works
+  std::mutex x_mutex;  // guards the members below; not held while Linux works
   std::condition_variable x_changed;
   std::deque<Range> x_wanted;
   const void* x_busy = nullptr;  // owner of the range being worked on

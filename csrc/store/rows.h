@@ -18,6 +18,8 @@ using f64 = double;
 using str = uint32_t;
 }  // namespace column_types
 
+// CP_TABLE closes the struct before it and opens its own, so that CP_COLUMN can add members; `Begin` is there
+// for the first one to close.
 namespace rows {
 struct Begin {
 #define CP_TABLE(table, time, doc) \

@@ -1,4 +1,4 @@
-// Tables and columns as data, made from schema.def.
+// Tables and columns as data, made from schema.def. Constant: any thread may look.
 #pragma once
 #include <cstddef>
 #include <cstdint>

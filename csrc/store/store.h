@@ -1,5 +1,7 @@
 // The tables of one result under one byte budget, with their strings and launch configurations.
-// Written by one thread (the decoder); read by others only after it was handed over.
+// Written by one thread (the decoder), then handed over by take() or stop() of the session: from there on it
+// belongs to the result, whose NumPy arrays look into it. Nothing here is called by CUPTI's callbacks:
+// appending can allocate.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,7 +19,12 @@
 
 namespace cuptiprof {
 
-enum class Keep : uint8_t { kFirst, kLatest, kSpill };
+// What happens to rows when the budget is used up.
+enum class Keep : uint8_t {
+  kFirst,   // new ones are left out
+  kLatest,  // the oldest are evicted
+  kSpill,   // the store was to be written out before (wants_spill); what comes too late is left out
+};
 
 class Store {
  public:
@@ -43,7 +50,7 @@ class Store {
 
   // Every kernel name that came, selected or not: for "no kernel matched; the nearest names were".
   void note_kernel_name(uint32_t id) {
-    if (x_is_kernel_name.size() <= id) x_is_kernel_name.resize(id + 1024, false);
+    if (x_is_kernel_name.size() <= id) x_is_kernel_name.resize(id + kMoreNames, false);
     x_is_kernel_name[id] = true;
   }
   bool is_kernel_name(uint32_t id) const { return id < x_is_kernel_name.size() && x_is_kernel_name[id]; }
@@ -52,20 +59,24 @@ class Store {
   size_t budget_bytes() const { return x_budget; }
   // keep="spill": nearly full, time to write it out.
   bool wants_spill() const {
+    const auto nearly = [](size_t bytes) { return bytes / 4 * 3; };
     return x_keep == Keep::kSpill &&
-           (used_bytes() > x_budget / 4 * 3 || x_strings.bytes() > x_budget / kTextShare / 4 * 3 ||
-            x_config_bytes > x_budget / kConfigShare / 4 * 3);
+           (used_bytes() > nearly(x_budget) || x_strings.bytes() > nearly(x_budget / kTextShare) ||
+            x_config_bytes > nearly(x_budget / kConfigShare));
   }
 
  private:
   static constexpr std::string_view kLostText = "(name lost)";
-  static constexpr size_t kTextShare = 4;    // of the budget: a quarter
-  static constexpr size_t kConfigShare = 8;  // an eighth
+  static constexpr size_t kTextShare = 4;       // of the budget: a quarter
+  static constexpr size_t kConfigShare = 8;     // an eighth
+  static constexpr uint32_t kMoreNames = 1024;  // that x_is_kernel_name grows by
 
   uint32_t lost_text();
   uint32_t lost_config();
+  // False: the machine had no memory, and the row was counted as lost.
   template <typename Row>
   bool write(Table& t, const Row& row);
+  // Whether so many bytes now fit into the budget; evicts for that where the newest rows are kept.
   bool make_room(size_t bytes);
   bool evict_oldest();
 
@@ -98,6 +109,8 @@ inline void put(Table& t, size_t c, size_t row, T value) {
 
 // One overload a table. write_dense stores the dense columns and returns the sparse values or-ed together;
 // write_sparse stores the sparse ones, and returns the bytes that columns used for the first time now take.
+// CP_TABLE closes the function before it and opens its own; begin and begin_sparse are there for the first to
+// close.
 struct Writers {
   static uint64_t begin(Table&, size_t) {
     uint64_t any = 0;

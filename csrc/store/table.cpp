@@ -17,9 +17,12 @@ size_t page_size() {
   return size;
 }
 
-constexpr size_t kMaxStretch = 32768;
-constexpr size_t kLongColumn = 64u << 20;
-constexpr size_t kSmallPages = 256u << 10;
+constexpr size_t kFewestRows = 1024;        // whatever the budget
+constexpr size_t kSlackRows = 4096;         // so that a small table does not move at every other row
+constexpr size_t kMaxStretch = 32768;       // rows that are warmed at a time
+constexpr size_t kLongColumn = 64u << 20;   // bytes from which a column is worth huge pages
+constexpr size_t kSmallPages = 256u << 10;  // of a long column, its beginning, which gets none
+constexpr size_t kSlice = 1u << 20;         // bytes that are moved at a time
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -29,7 +32,7 @@ Table::Table(const TableSpec& spec, size_t max_live_rows, PageWarmer* warmer)
     : x_spec(spec),
       x_warmer(warmer),
       x_row_bytes(spec.dense_row_bytes()),
-      x_max_live_rows(std::max<size_t>(max_live_rows, 1024)) {
+      x_max_live_rows(std::max(max_live_rows, kFewestRows)) {
   for (const auto& c : spec.columns) {
     x_widths.push_back(width_of(c.type));
     x_in_use.push_back(!c.sparse);
@@ -56,7 +59,7 @@ void Table::reserve() {
   // Three times the live rows: the move to the front then costs a third of a copy per row at worst. Less
   // where the address space is limited (ulimit -v).
   for (const size_t factor : {3, 2, 1}) {
-    const size_t rows = x_max_live_rows * factor + 4096;
+    const size_t rows = x_max_live_rows * factor + kSlackRows;
     size_t total = 0;
     for (const size_t w : x_widths) total += round_up(rows * w, page_size());
     void* range =
@@ -116,9 +119,8 @@ void Table::move_to_front() {
     const size_t w = x_widths[c];
     const size_t bytes = live * w;
     const size_t from = x_tail * w;
-    constexpr size_t slice = 1 << 20;
-    for (size_t done = 0; done < bytes; done += slice) {
-      const size_t n = std::min(slice, bytes - done);
+    for (size_t done = 0; done < bytes; done += kSlice) {
+      const size_t n = std::min(kSlice, bytes - done);
       std::memmove(x_columns[c] + done, x_columns[c] + from + done, n);
       const size_t given_back = (from + done + n) / page_size() * page_size();
       if (from >= bytes && given_back > x_released[c]) {

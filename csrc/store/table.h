@@ -1,11 +1,13 @@
 // One table: each column a window that slides over a reserved range of addresses.
 //
-// Rows are appended at the head and evicted at the tail. Memory behind the tail goes back to the kernel; when
+// Rows are appended at the head and evicted at the tail. Memory behind the tail goes back to Linux; when
 // the head reaches the end of the range the live rows move to its front. So a column is always one contiguous
 // array, which NumPy and Arrow view without a copy, and a table that grows or rolls never reallocates.
 //
 // A sparse column is not written until its first value other than 0: untouched memory of the range reads as 0
 // and costs nothing.
+//
+// One thread at a time: the decoder while it is filled, then whoever has the result.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +21,7 @@ class PageWarmer;
 
 class Table {
  public:
-  // warmer: may be null; must outlive the table.
+  // warmer: may be null; must outlive the table. No memory is reserved before the first row.
   Table(const TableSpec& spec, size_t max_live_rows, PageWarmer* warmer);
   ~Table();
   Table(const Table&) = delete;
@@ -37,18 +39,20 @@ class Table {
   // First live value of a column; valid until the next append or evict.
   const char* column(size_t c) const { return x_base ? x_columns[c] + x_tail * x_widths[c] : nullptr; }
 
-  // Room for one more row at head; the caller writes every column through slot(c). Throws std::bad_alloc when
-  // the address range cannot be had (the decoder counts the row as lost).
+  // Room for one more row, of which this is the index into base(c): the caller writes every column in use
+  // there. Throws std::bad_alloc when the address range cannot be had (the decoder counts the row as lost).
   size_t append_row() {
     if (x_head == x_next_stop) [[unlikely]]
       make_space();
     return x_head++;
   }
+  // Where a column begins, rows that were evicted included; changes when append_row() moves the rows.
   char* base(size_t c) { return x_columns[c]; }
 
   // Drops the oldest n rows and gives their memory back.
   void evict(size_t n);
-  // Keeps the rows whose flag is not 0 (flags: one byte a live row), in order.
+  // Keeps the rows whose flag is not 0 (flags: one byte a live row), in order. Their memory is not given
+  // back.
   void compact(const uint8_t* flags);
   // Time of the oldest row; only for tables with a time column and at least one row.
   int64_t oldest_time() const;
@@ -67,7 +71,7 @@ class Table {
   size_t x_capacity = 0;  // rows in the reserved range; 0: not reserved yet
   size_t x_head = 0;
   size_t x_next_stop =
-      0;  // row at which make_space() is due: the end of the range, or time to warm the next stretch
+      0;                // row at which make_space() is due: the range ends, or it is time to warm more of it
   size_t x_warmed = 0;  // rows up to here were asked for
   size_t x_tail = 0;
   char* x_base = nullptr;

@@ -18,8 +18,11 @@ std::atomic<uint32_t> g_used{0};
 Event* g_rings = nullptr;
 pthread_key_t g_key;
 
+// initial-exec: one load, and never an allocation in a callback, as a library's thread-locals otherwise may
+// need.
 thread_local ThreadSlot* t_slot [[gnu::tls_model("initial-exec")]] = nullptr;
 thread_local uint32_t t_slotless_nodes [[gnu::tls_model("initial-exec")]] = 0;
+// As set_thread_id() was told; 0: the system's.
 thread_local uint32_t t_shown_tid [[gnu::tls_model("initial-exec")]] = 0;
 
 // A pthread key rather than a C++ thread_local destructor: registering the latter allocates, and this runs in
@@ -37,6 +40,7 @@ bool is_worker() noexcept {
   return prctl(PR_GET_NAME, name) == 0 && std::string_view(name).starts_with(kAutogradThread);
 }
 
+// Null: reserve_thread_slots() was not called yet, or every slot is some living thread's.
 ThreadSlot* claim() noexcept {
   if (!g_rings) return nullptr;
   for (uint32_t i = 0; i < kMaxThreads; ++i) {
@@ -46,7 +50,7 @@ ThreadSlot* claim() noexcept {
     if (!slot.state.compare_exchange_strong(free, SlotState::kInUse, std::memory_order_acq_rel)) continue;
     slot.open_regions = 0;
     slot.nodes_created = 0;
-    slot.next_wake = slot.ring.pushed() + kRingEvents / 4;
+    slot.next_wake = slot.ring.pushed() + kWakeEvents;
     slot.left_elsewhere.store(0, std::memory_order_relaxed);
     slot.in_backward.store(0, std::memory_order_relaxed);
     slot.is_worker.store(is_worker(), std::memory_order_relaxed);

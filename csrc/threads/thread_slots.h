@@ -76,6 +76,7 @@ static_assert(offsetof(ThreadSlot, is_worker) < 2 * kCacheLine &&
 
 inline constexpr std::string_view kAutogradThread = "pt_autograd";  // what torch's thread names begin with
 inline constexpr uint32_t kRingEvents = 32768;                      // 1 MiB a thread, touched as far as used
+inline constexpr uint32_t kWakeEvents = kRingEvents / 4;            // so many new ones wake the decoder
 inline constexpr uint32_t kMaxThreads = 1024;
 
 // Reserves the rings; called before the first session starts. Throws Error when the address range cannot be
@@ -83,7 +84,7 @@ inline constexpr uint32_t kMaxThreads = 1024;
 void reserve_thread_slots();
 
 // The calling thread's slot, claimed at the first call; null when all are taken (events are then lost and
-// counted).
+// counted). Neither locks nor allocates: launch callbacks call it.
 ThreadSlot* this_thread_slot() noexcept;
 ThreadSlot& thread_slot(uint32_t index) noexcept;
 // One past the highest slot ever used.
@@ -103,7 +104,7 @@ inline uint64_t position_of_region(uint64_t id) noexcept {
   return id & ((uint64_t{1} << kRegionSlotShift) - 1);
 }
 
-// Consumer side: a slot whose thread ended and whose ring is empty may serve another thread.
+// Decoder thread only: a slot whose thread ended and whose ring is empty may serve another thread.
 void recycle_slot(ThreadSlot& slot) noexcept;
 
 // Launches of threads that have no slot, and graph nodes the calling thread created since its running call

@@ -28,7 +28,7 @@ void append_open(const ThreadSlot& slot, uint64_t task, Path& path) noexcept {
       const OpenRegions::Entry& e = slot.open.entry(i);
       const uint64_t region = e.region.load(std::memory_order_relaxed);
       if (e.task.load(std::memory_order_relaxed) != of || region == 0) continue;
-      const bool handed = region != e.taken.load(std::memory_order_relaxed);
+      const bool handed = region != e.exit_id.load(std::memory_order_relaxed);
       if (handed && !thread_slot(slot_of_region(region)).open.holds(region)) continue;  // left meanwhile
       path.names[path.depth] = e.name.load(std::memory_order_relaxed);
       if (path.regions) path.regions[path.depth] = region;
@@ -71,7 +71,7 @@ void take_out(ThreadSlot& slot, uint64_t id, int64_t time) noexcept {
 }
 
 void take_out_left(ThreadSlot& slot, int64_t time) noexcept {
-  while (const uint64_t id = slot.open.taken_of_left()) take_out(slot, id, time);
+  while (const uint64_t id = slot.open.exit_id_of_left()) take_out(slot, id, time);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ bool push_after_all(ThreadSlot& slot, const Event& e) noexcept;
   ++slot.open_regions;
   const uint64_t pushed = slot.ring.pushed();
   if (pushed >= slot.next_wake) [[unlikely]] {
-    slot.next_wake = pushed + kRingEvents / 4;
+    slot.next_wake = pushed + kWakeEvents;
     g_decoder_bell.ring();
   }
   return region_id(slot, pushed - 1);

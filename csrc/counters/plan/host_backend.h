@@ -1,4 +1,5 @@
-// Who answers a MetricHost: CUPTI's host API, or the library under it where CUPTI does not work.
+// Who answers a MetricHost: CUPTI's host API, or the library under it where CUPTI does not work. Only
+// MetricHost calls these, with names it has checked, and one thread at a time.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 
 namespace cuptiprof {
 
+// Each function does what MetricHost's of the same name says.
 class HostBackend {
  public:
   virtual ~HostBackend() = default;
@@ -18,6 +20,7 @@ class HostBackend {
   virtual std::vector<std::string> sub_metrics(const std::string& name, CUpti_MetricType type) const = 0;
   virtual std::optional<MetricProperties> properties(const std::string& name) const = 0;
   virtual ConfigImage configure(std::span<const std::string> metrics) = 0;
+  // `values`: as many as names. What failed may have been written to in part.
   virtual CUptiResult evaluate(std::span<const uint8_t> image, size_t range,
                                std::span<const char* const> names, double* values) const = 0;
 };

@@ -12,6 +12,7 @@ namespace cuptiprof {
 namespace {
 
 constexpr size_t kLongestName = 512;  // the longest of CUDA 13.0 has some 140 bytes
+constexpr size_t kShownChip = 64;     // bytes of a chip's name in an error
 
 // NVIDIA's code gets only what could be a name: text from files and command lines reaches this far.
 bool could_be_name(const std::string& name) {
@@ -28,7 +29,7 @@ Error unknown_chip(const Api& api, const std::string& chip) {
   std::string hint;
   if (std::find(chips.begin(), chips.end(), upper) != chips.end()) {
     hint = "did you mean \"" + upper + "\"? Chip names are exact; ";
-  } else if (const auto near = nearest_names(upper.substr(0, 64), chips, 3); !near.empty()) {
+  } else if (const auto near = nearest_names(upper.substr(0, kShownChip), chips, 3); !near.empty()) {
     hint = "the nearest are ";
     for (size_t i = 0; i < near.size(); ++i) hint += (i ? ", " : "") + near[i];
     hint += "; ";
@@ -38,7 +39,7 @@ Error unknown_chip(const Api& api, const std::string& chip) {
   const std::string release = cuda_version(api.version);
   return Error(ErrorKind::kMetric,
                (release.empty() ? api.path : "CUPTI of CUDA " + release) + " knows no chip \"" +
-                   chip.substr(0, 64) + "\"",
+                   chip.substr(0, kShownChip) + "\"",
                hint);
 }
 

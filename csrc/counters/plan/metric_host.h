@@ -1,4 +1,7 @@
 // What CUPTI knows of a chip's metrics, and the value of a metric in a counter-data image. Needs no GPU.
+//
+// Planning is asked of the user's thread (Planner), values also of the strategies' own threads, each with a
+// MetricHost of its own. Not in a callback: it loads libraries, allocates and throws.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,10 +14,13 @@
 
 namespace cuptiprof {
 
+// What is to collect: the range profiler (of kernels or regions) or PM sampling. They have different metrics.
 enum class ProfilerType { kRange, kSampling };
 
 struct MetricProperties {
-  std::string description, hw_unit, dim_unit;
+  std::string description;
+  std::string hw_unit;   // part of the chip: "sm", "dram"
+  std::string dim_unit;  // what the value counts: "byte/second"
   CUpti_MetricType type;
 };
 

@@ -13,13 +13,15 @@
 namespace cuptiprof {
 namespace {
 
-bool same_bytes(const std::string& a, const std::string& b) {
-  std::ifstream x(a, std::ios::binary), y(b, std::ios::binary);
-  if (!x || !y) return false;
-  using It = std::istreambuf_iterator<char>;
-  return std::equal(It(x), It(), It(y), It());
+bool same_bytes(const std::string& one, const std::string& other) {
+  std::ifstream a(one, std::ios::binary), b(other, std::ios::binary);
+  if (!a || !b) return false;
+  using Bytes = std::istreambuf_iterator<char>;
+  return std::equal(Bytes(a), Bytes(), Bytes(b), Bytes());
 }
 
+// Loads `folder` + `soname`. Throws Error(kDevice) when it cannot be, or when libcupti would find another
+// one.
 void* preload(const std::string& folder, const std::string& soname) {
   const std::string wanted = folder + soname;
   // Were another copy loaded already, libcupti's look-up by bare name would find that one first.

@@ -104,7 +104,7 @@ class NvpwHost final : public HostBackend {
       for (size_t i = 0; i < p.count; ++i)
         if (const uint16_t s = p.submetrics[i]; s < kSubmetrics.size() && kSubmetrics[s])
           out.push_back((type == CUPTI_METRIC_TYPE_RATIO ? "" : std::string(rollup)) + kSubmetrics[s]);
-      if (type == CUPTI_METRIC_TYPE_RATIO) break;
+      if (type == CUPTI_METRIC_TYPE_RATIO) break;  // a ratio has no roll-up
     }
     return out;
   }
@@ -123,8 +123,9 @@ class NvpwHost final : public HostBackend {
     if (!convert(name, request)) {
       const size_t unit = name.find("__");
       if (name.find('.', unit == std::string::npos ? 0 : unit) != std::string::npos) return std::nullopt;
-      const char* plain[] = {".sum", ".ratio", ".avg.pct_of_peak_sustained_elapsed"};
-      if (!convert(name + plain[std::min<size_t>(p.type, 2)], request)) return std::nullopt;
+      // By CUpti_MetricType: counter, ratio, throughput.
+      constexpr std::array kAny = {".sum", ".ratio", ".avg.pct_of_peak_sustained_elapsed"};
+      if (!convert(name + kAny[std::min<size_t>(p.type, kAny.size() - 1)], request)) return std::nullopt;
     }
     describe(p.type, p.index, out);
     out.dim_unit = unit_text(request);
@@ -133,7 +134,7 @@ class NvpwHost final : public HostBackend {
 
   ConfigImage configure(std::span<const std::string> metrics) override {
     ConfigImage out;
-    bool apart = false, together = false;
+    bool some_apart = false, some_together = false;
     std::vector<std::string> raw;  // in order of first use, as CUPTI adds them: the schedule depends on it
     for (const std::string& name : metrics) {
       MetricEvalRequest request = {};
@@ -145,9 +146,9 @@ class NvpwHost final : public HostBackend {
       if (name.starts_with(kWithBoth)) continue;
       MetricProperties p;
       describe(request.type, request.index, p);
-      (kApart.contains(p.hw_unit) ? apart : together) = true;
+      (kApart.contains(p.hw_unit) ? some_apart : some_together) = true;
     }
-    if (x_type == ProfilerType::kRange && apart && together) {
+    if (x_type == ProfilerType::kRange && some_apart && some_together) {
       out.rc = CUPTI_ERROR_NOT_SUPPORTED;
       return out;
     }

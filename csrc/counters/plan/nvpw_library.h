@@ -10,6 +10,7 @@ namespace cuptiprof {
 
 class NvpwLibrary {
  public:
+  // Loads the libnvperf_host beside this libcupti. Throws Error (kDevice).
   explicit NvpwLibrary(const Api& api);
 
   // `size`: CP_NVPW_SIZE of the structure. Throws Error (kDevice) when the function fails or is missing.

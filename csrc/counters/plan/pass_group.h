@@ -1,3 +1,4 @@
+// What a plan is made of.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -11,11 +11,12 @@ namespace cuptiprof {
 namespace {
 
 constexpr size_t kNamedInErrors = 8;
+constexpr size_t kNameBytesInErrors = 128;
 
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
   for (size_t i = 0; i < std::min(names.size(), kNamedInErrors); ++i)
-    out += (i ? ", " : "") + names[i].substr(0, 128);
+    out += (i ? ", " : "") + names[i].substr(0, kNameBytesInErrors);
   if (names.size() > kNamedInErrors) out += " and " + std::to_string(names.size() - kNamedInErrors) + " more";
   return out;
 }

@@ -17,8 +17,8 @@ struct PlanRequest {
   std::vector<uint8_t> availability;  // counter availability of the device; empty: all the chip has
 };
 
-// One thread at a time. Loads nothing before the first question. Nothing is remembered here: plans are in
-// cuptiprof/device/plan_cache.py.
+// One thread at a time: the bindings hold a mutex around it. Loads nothing before the first question. Nothing
+// is remembered here: plans are in cuptiprof/device/plan_cache.py. Planning can take seconds.
 class Planner {
  public:
   Planner(std::shared_ptr<const Api> api, PlanRequest request);
@@ -39,11 +39,14 @@ class Planner {
  private:
   using Names = std::vector<std::string>;
 
+  // Throws Error (kMetric) for names that the chip lacks, or that need a roll-up.
   void require_known(const Names& names);
+  // One configuration of all of them; `rc` tells when there is none.
   ConfigImage attempt(const Names& names) const;
   std::vector<PassGroup> configurations(const Names& sorted);
   std::vector<PassGroup> split(const Names& sorted);
   std::map<std::string, Names> by_unit(const Names& names);  // hardware unit -> metrics
+  // Throws Error (kMetric) that names those which take several passes alone.
   void require_one_pass_each(const Names& names) const;
 
   const std::shared_ptr<const Api> x_api;

@@ -56,12 +56,12 @@ TEST_CASE("what was left on another thread is marked there and taken out here") 
   OpenRegions open;
   open.push(1, 11, 11, 0);
   open.push(2, 12, 12, 0);
-  CHECK(open.taken_of_left() == 0);
+  CHECK(open.exit_id_of_left() == 0);
   std::thread([&open] { open.left_elsewhere(11); }).join();
-  CHECK(open.taken_of_left() == 11);
+  CHECK(open.exit_id_of_left() == 11);
   CHECK(open.depth() == 2);
   CHECK(open.pop(11) == 0);
-  CHECK(open.taken_of_left() == 0);
+  CHECK(open.exit_id_of_left() == 0);
   CHECK(open.depth() == 1);
 }
 
