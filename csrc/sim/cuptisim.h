@@ -121,6 +121,7 @@ void cuptisim_advance(uint64_t ns_at);         // virtual clock: move to this ti
 void cuptisim_set_thread(uint32_t tid);        // thread ID that this thread reports; 0: its own
 uint64_t cuptisim_event_time(uint32_t event);  // when the GPU passed it (or will), ns; 0: never recorded
 
+// A gap between the numbers means nothing.
 enum cuptisim_fault {
   CUPTISIM_FAULT_FAIL_CALL =
       1,  // name: CUPTI function; a: result code; b: after how many good calls; c: how many times (0: always)

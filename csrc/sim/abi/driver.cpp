@@ -22,7 +22,6 @@ bool valid_device(CUdevice device) {
 }
 
 }  // namespace
-
 }  // namespace sim
 
 using namespace sim;

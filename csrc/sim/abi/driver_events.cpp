@@ -11,9 +11,9 @@
 namespace sim {
 namespace {
 
-std::mutex g_events_mutex;                         // guards the events
-std::unordered_map<CUevent, uint64_t>& events() {  // when what was recorded ends
-  static auto* all = new std::unordered_map<CUevent, uint64_t>;
+std::mutex g_events_mutex;                                       // guards the events
+std::unordered_map<CUevent, uint64_t>& events() {                // when what was recorded ends
+  static auto* all = new std::unordered_map<CUevent, uint64_t>;  // never destroyed (Machine::get)
   return *all;
 }
 

@@ -60,7 +60,7 @@ SIM_EXPORT CUptiResult CUPTIAPI
 cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInfo_Params* p) {
   SIM_PARAMS("cuptiPmSamplingGetCounterDataInfo", p, CUpti_PmSampling_GetCounterDataInfo_Params_STRUCT_SIZE);
   const CounterData data(p->pCounterDataImage, p->counterDataImageSize);
-  if (!data.valid() || !data.sampling()) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!data.valid() || data.profiler() != Profiler::kSampling) return CUPTI_ERROR_INVALID_PARAMETER;
   p->numTotalSamples = data.capacity();
   p->numPopulatedSamples = p->numCompletedSamples = data.rows();
   return CUPTI_SUCCESS;
@@ -71,7 +71,7 @@ cuptiPmSamplingCounterDataGetSampleInfo(CUpti_PmSampling_CounterData_GetSampleIn
   SIM_PARAMS("cuptiPmSamplingCounterDataGetSampleInfo", p,
              CUpti_PmSampling_CounterData_GetSampleInfo_Params_STRUCT_SIZE);
   const CounterData data(p->pCounterDataImage, p->counterDataImageSize);
-  if (!data.valid() || !data.sampling() || p->sampleIndex >= data.rows())
+  if (!data.valid() || data.profiler() != Profiler::kSampling || p->sampleIndex >= data.rows())
     return CUPTI_ERROR_INVALID_PARAMETER;
   p->startTimestamp = data.start(p->sampleIndex);
   p->endTimestamp = data.end(p->sampleIndex);

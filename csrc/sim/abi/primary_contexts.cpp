@@ -19,7 +19,7 @@ namespace {
 
 std::mutex g_retained_mutex;  // guards the counts
 std::map<CUdevice, uint32_t>& retained() {
-  static auto* counts = new std::map<CUdevice, uint32_t>;
+  static auto* counts = new std::map<CUdevice, uint32_t>;  // never destroyed (Machine::get)
   return *counts;
 }
 

@@ -1,8 +1,9 @@
-// How often each device's primary context is retained.
+// Primary contexts of the driver: retained and released by their counts.
 #pragma once
 
 namespace sim {
 
+// The counts are forgotten: the machine is reset, its contexts with it.
 void forget_primary_contexts();
 
 }  // namespace sim

@@ -19,7 +19,7 @@
 
 struct CUpti_Profiler_Host_Object {
   uint32_t chip;
-  bool sampling;
+  sim::Profiler profiler;
   bool dead = false;  // after a metric was refused, as NVIDIA's
   bool configured = false;
   std::optional<sim::Availability> availability;
@@ -32,6 +32,7 @@ namespace {
 
 std::mutex g_hosts_mutex;  // guards the list; an object itself belongs to one thread at a time
 std::map<CUpti_Profiler_Host_Object*, std::unique_ptr<CUpti_Profiler_Host_Object>>& objects() {
+  // Never destroyed (Machine::get).
   static auto* list = new std::map<CUpti_Profiler_Host_Object*, std::unique_ptr<CUpti_Profiler_Host_Object>>;
   return *list;
 }
@@ -55,7 +56,8 @@ bool is_available(const CUpti_Profiler_Host_Object& object, const MetricRef& ref
   if (!object.availability) return true;
   const auto& lacking = object.availability->lacking;
   if (std::find(lacking.begin(), lacking.end(), ref.metric->name) != lacking.end()) return false;
-  return object.availability->links || std::none_of(needed.begin(), needed.end(), counts_links);
+  return object.availability->links == Links::kIncluded ||
+         std::none_of(needed.begin(), needed.end(), counts_links);
 }
 
 }  // namespace
@@ -71,13 +73,14 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_
   if (!p->pChipName) return CUPTI_ERROR_INVALID_PARAMETER;
   const int chip = cupti_chip_named(p->pChipName);
   if (chip < 0) return CUPTI_ERROR_INVALID_CHIP_NAME;
-  const bool sampling = p->profilerType == CUPTI_PROFILER_TYPE_PM_SAMPLING;
-  if (sampling && chip == 0) return CUPTI_ERROR_NOT_SUPPORTED;  // GV100 has no PM sampling
+  const Profiler profiler =
+      p->profilerType == CUPTI_PROFILER_TYPE_PM_SAMPLING ? Profiler::kSampling : Profiler::kRange;
+  if (profiler == Profiler::kSampling && chip == kGv100) return CUPTI_ERROR_NOT_SUPPORTED;  // it has none
   auto object = std::make_unique<CUpti_Profiler_Host_Object>();
   object->chip = static_cast<uint32_t>(chip);
-  object->sampling = sampling;
+  object->profiler = profiler;
   object->config.chip = object->chip;
-  object->config.sampling = sampling;
+  object->config.profiler = profiler;
   if (p->pCounterAvailabilityImage) {
     object->availability = read_availability(p->pCounterAvailabilityImage);
     if (!object->availability || object->availability->chip != p->pChipName)
@@ -112,7 +115,7 @@ cuptiProfilerHostGetBaseMetrics(CUpti_Profiler_Host_GetBaseMetrics_Params* p) {
   auto& object = *p->pHostObject;
   object.names.clear();
   for (const Metric& m : metrics())
-    if (static_cast<int>(m.type) == p->metricType && chip_has(m, object.chip, object.sampling))
+    if (static_cast<int>(m.type) == p->metricType && chip_has(m, object.chip, object.profiler))
       object.names.push_back(m.name.c_str());
   p->ppMetricNames = object.names.data();
   p->numMetrics = object.names.size();
@@ -123,7 +126,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiProfilerHostGetSubMetrics(CUpti_Profiler_Ho
   SIM_PARAMS("cuptiProfilerHostGetSubMetrics", p, CUpti_Profiler_Host_GetSubMetrics_Params_STRUCT_SIZE);
   if (!alive(p->pHostObject) || !p->pMetricName) return CUPTI_ERROR_INVALID_PARAMETER;
   auto& object = *p->pHostObject;
-  const auto ref = find_metric(p->pMetricName, object.chip, object.sampling);
+  const auto ref = find_metric(p->pMetricName, object.chip, object.profiler);
   if (!ref) return CUPTI_ERROR_INVALID_METRIC_NAME;
   if (static_cast<int>(ref->metric->type) != p->metricType) return CUPTI_ERROR_INVALID_PARAMETER;
   object.names.clear();
@@ -138,7 +141,7 @@ cuptiProfilerHostGetMetricProperties(CUpti_Profiler_Host_GetMetricProperties_Par
   SIM_PARAMS("cuptiProfilerHostGetMetricProperties", p,
              CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE);
   if (!alive(p->pHostObject) || !p->pMetricName) return CUPTI_ERROR_INVALID_PARAMETER;
-  const auto ref = find_metric(p->pMetricName, p->pHostObject->chip, p->pHostObject->sampling);
+  const auto ref = find_metric(p->pMetricName, p->pHostObject->chip, p->pHostObject->profiler);
   if (!ref) return CUPTI_ERROR_INVALID_METRIC_NAME;
   p->pDescription = ref->metric->description.c_str();
   p->pHwUnit = ref->metric->unit_name.c_str();
@@ -157,8 +160,8 @@ cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params* p
   std::vector<RawId> ids;
   for (size_t i = 0; i < p->numMetrics; ++i) {
     const char* name = p->ppMetricNames[i];
-    const auto ref = name ? find_metric(name, object.chip, object.sampling) : std::nullopt;
-    if (!ref || !ref->complete()) {
+    const auto ref = name ? find_metric(name, object.chip, object.profiler) : std::nullopt;
+    if (!ref || !ref->complete) {
       object.dead = true;
       return CUPTI_ERROR_INVALID_PARAMETER;
     }
@@ -169,7 +172,7 @@ cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params* p
     }
     ids.insert(ids.end(), needed.begin(), needed.end());
   }
-  if (!object.sampling && std::any_of(ids.begin(), ids.end(), counts_links) &&
+  if (object.profiler == Profiler::kRange && std::any_of(ids.begin(), ids.end(), counts_links) &&
       std::any_of(ids.begin(), ids.end(), counts_core)) {
     object.dead = true;
     return CUPTI_ERROR_NOT_SUPPORTED;
@@ -179,7 +182,7 @@ cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params* p
   std::erase_if(ids, [&](RawId id) {
     return std::any_of(all.entries.begin(), all.entries.end(), [id](const auto& e) { return e.id == id; });
   });
-  const CounterConfig added = plan_passes(object.chip, object.sampling, ids);
+  const CounterConfig added = plan_passes(object.chip, object.profiler, ids);
   for (const auto& e : added.entries)
     all.entries.push_back({e.id, static_cast<uint16_t>(e.pass + all.passes)});
   all.passes += added.passes;
@@ -230,8 +233,8 @@ cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Par
     return CUPTI_ERROR_INVALID_PARAMETER;
   for (size_t i = 0; i < p->numMetrics; ++i) {
     const char* name = p->ppMetricNames[i];
-    const auto ref = name ? find_metric(name, object.chip, object.sampling) : std::nullopt;
-    if (!ref || !ref->complete()) return CUPTI_ERROR_INVALID_METRIC_NAME;
+    const auto ref = name ? find_metric(name, object.chip, object.profiler) : std::nullopt;
+    if (!ref || !ref->complete) return CUPTI_ERROR_INVALID_METRIC_NAME;
     p->pMetricValues[i] =
         evaluate(*ref, data.product(), [&](RawId id) { return data.value(p->rangeIndex, id); });
   }

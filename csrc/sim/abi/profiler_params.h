@@ -1,4 +1,4 @@
-// What every function of the counter API does with its parameter struct.
+// What every function of the counter API does first, with its parameter struct.
 #pragma once
 #include <cupti_result.h>
 

@@ -21,13 +21,14 @@ constexpr size_t kAvailabilityWithLinks = CUpti_Profiler_GetCounterAvailability_
 
 }  // namespace
 
+// Objects that launches look up too (profiler_objects.h).
 Registry<const Context*, RangeSession>& range_sessions() {
-  static auto* all = new Registry<const Context*, RangeSession>;
+  static auto* all = new Registry<const Context*, RangeSession>;  // never destroyed (Machine::get)
   return *all;
 }
 
 Registry<uint32_t, Sampler>& samplers() {
-  static auto* all = new Registry<uint32_t, Sampler>;
+  static auto* all = new Registry<uint32_t, Sampler>;  // never destroyed (Machine::get)
   return *all;
 }
 
@@ -100,8 +101,8 @@ cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params
   if (range_sessions().of(context)) return CUPTI_ERROR_INVALID_OPERATION;
   const bool links = p->structSize == kAvailabilityWithLinks &&
                      reinterpret_cast<const uint8_t*>(p)[kAvailabilityWithLinks - 1] != 0;
-  return write_availability(context->device, links, p->counterAvailabilityImageSize,
-                            p->pCounterAvailabilityImage);
+  return write_availability(context->device, links ? Links::kIncluded : Links::kLeftOut,
+                            p->counterAvailabilityImageSize, p->pCounterAvailabilityImage);
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI
@@ -111,8 +112,8 @@ cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAvailability_Pa
   if (!profiler_initialized()) return CUPTI_ERROR_NOT_INITIALIZED;
   if (p->deviceIndex >= Machine::get().devices()) return CUPTI_ERROR_INVALID_PARAMETER;
   return write_availability(static_cast<uint32_t>(p->deviceIndex),
-                            Machine::get().version() >= kFirstWithLinks, p->counterAvailabilityImageSize,
-                            p->pCounterAvailabilityImage);
+                            Machine::get().version() >= kFirstWithLinks ? Links::kIncluded : Links::kLeftOut,
+                            p->counterAvailabilityImageSize, p->pCounterAvailabilityImage);
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* p) {

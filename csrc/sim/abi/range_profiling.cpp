@@ -18,8 +18,9 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Ena
   if (has_cache && Machine::get().version() < kFirstWithControls) return CUPTI_ERROR_INVALID_PARAMETER;
   uint32_t cache = 0;
   if (has_cache)
-    std::memcpy(&cache, reinterpret_cast<const char*>(p) + kEnableParamsWithCache - 4, sizeof cache);
-  if (cache > 2) return CUPTI_ERROR_INVALID_PARAMETER;
+    std::memcpy(&cache, reinterpret_cast<const char*>(p) + kEnableParamsWithCache - sizeof cache,
+                sizeof cache);
+  if (cache > kLastCacheMode) return CUPTI_ERROR_INVALID_PARAMETER;
   Context* context = Machine::get().find_context(p->ctx);
   if (!context) return CUPTI_ERROR_INVALID_PARAMETER;
   auto* session = range_sessions().add(context, *context, chip_of_device(context->device));

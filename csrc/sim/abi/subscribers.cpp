@@ -136,13 +136,13 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords_v2(CUpti_Subsc
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi_v2(CUpti_SubscriberHandle subscriber,
                                                                  CUpti_CallbackId cbid, uint8_t enable) {
   SIM_SHARED("cuptiActivityEnableRuntimeApi_v2");
-  return enable_api(who, false, cbid, enable != 0);
+  return enable_api(who, Api::kRuntime, cbid, enable != 0);
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnableDriverApi_v2(CUpti_SubscriberHandle subscriber,
                                                                 CUpti_CallbackId cbid, uint8_t enable) {
   SIM_SHARED("cuptiActivityEnableDriverApi_v2");
-  return enable_api(who, true, cbid, enable != 0);
+  return enable_api(who, Api::kDriver, cbid, enable != 0);
 }
 
 // In 13.3 cuptiGetTimestamp: the clock that everybody's records would have.

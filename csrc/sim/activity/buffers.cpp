@@ -23,8 +23,10 @@ namespace {
 struct Held {  // a late record
   std::vector<uint8_t> bytes;
   uint64_t complete_at;
-  uint64_t after;
+  uint64_t after;  // how many its thread must have written first
 };
+
+constexpr size_t kLargestRecord = 512;  // bytes, of those that are changed on their way
 
 struct ThreadBuffer {
   std::mutex mutex;  // guards the rest; as in the real library it is held while a buffer is requested
@@ -46,7 +48,7 @@ struct Target {
   std::shared_ptr<ThreadBuffer> shared;  // when buffers are not per thread
 };
 Target& target(uint32_t client) {
-  static auto* targets = new Target[kClients];
+  static auto* targets = new Target[kClients];  // never destroyed (Machine::get)
   return targets[client];
 }
 
@@ -106,7 +108,7 @@ void write_fields(uint8_t* to, const void* record, size_t bytes) {
 
 void put(Buffer& b, const void* record, size_t bytes, size_t stride, uint64_t complete_at) {
   Machine& m = Machine::get();
-  alignas(8) uint8_t stamped[512];
+  alignas(8) uint8_t stamped[kLargestRecord];
   if (RecordClock& clock = clock_of(b.client); clock.changes_records() && bytes <= sizeof stamped) {
     std::memcpy(stamped, record, bytes);
     clock.stamp(reinterpret_cast<CUpti_Activity*>(stamped));
@@ -186,10 +188,6 @@ void release_held(uint32_t client, ThreadBuffer& t) {
   t.held.clear();
 }
 
-}  // namespace
-
-namespace {
-
 void emit_to(uint32_t client, const void* record, size_t bytes, uint64_t complete_at) {
   ThreadBuffer& t = this_buffer(client);
   const std::lock_guard lock(t.mutex);
@@ -209,7 +207,8 @@ void emit_to(uint32_t client, const void* record, size_t bytes, uint64_t complet
   }
 }
 
-// The record as the settings of this subscriber want it, in memory of its own.
+// The record as the settings of this subscriber want it, in memory of its own: what it points at and a client
+// frees is copied for all but the first who get it.
 void fit(uint32_t client, CUpti_Activity* record, bool first) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
@@ -245,11 +244,11 @@ void fit(uint32_t client, CUpti_Activity* record, bool first) {
 void emit(const void* record, size_t bytes, uint64_t complete_at) {
   if (!sharing()) return emit_to(0, record, bytes, complete_at);
   bool first = true;
+  const std::optional<uint32_t> only = only_for();
   for (uint32_t i = 1; i < kClients; ++i) {
-    const bool only = only_for() >= 0;
     if (!client(i).alive || !wants(i, static_cast<const CUpti_Activity*>(record))) continue;
-    if (only && only_for() != static_cast<int>(i)) continue;
-    alignas(8) uint8_t copy[512];
+    if (only && *only != i) continue;
+    alignas(8) uint8_t copy[kLargestRecord];
     std::memcpy(copy, record, std::min(bytes, sizeof copy));
     fit(i, reinterpret_cast<CUpti_Activity*>(copy), std::exchange(first, false));
     emit_to(i, copy, bytes, complete_at);
@@ -275,7 +274,7 @@ void forget_buffers(uint32_t client) {
       t->held.clear();
     }
     b.used = 0;
-    if (b.data) complete_now(b, 0);
+    if (b.data) complete_now(b, kAllDone);
   }
   set_complete_callback(client, nullptr);
 }
@@ -290,7 +289,7 @@ void discard_buffers() {
       t->written = 0;
     }
     b.used = 0;
-    if (b.data) complete_now(b, 0);
+    if (b.data) complete_now(b, kAllDone);
   }
   discard_pending();
   for (uint32_t i = 0; i < kClients; ++i) target(i).dropped = 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "sim/activity/buffers.h"
@@ -23,18 +24,13 @@ namespace {
 
 constexpr size_t kMaxCbid = 1024;
 std::atomic<ClientSet> g_on[CUPTI_CB_DOMAIN_SIZE][kMaxCbid];
-constexpr int kNobody = -1;
 
-// The client that this handle stands for.
-int client_of(CUpti_SubscriberHandle s) {
-  if (const uint32_t shared = shared_client(s)) return static_cast<int>(shared);
-  const bool only = s == reinterpret_cast<CUpti_SubscriberHandle>(&client(0)) && client(0).function.load();
-  return only ? 0 : kNobody;
-}
-
-void set(std::atomic<ClientSet>& clients, int who, bool on) {
-  const ClientSet mask = bit(static_cast<uint32_t>(who));
-  on ? clients.fetch_or(mask) : clients.fetch_and(static_cast<ClientSet>(~mask));
+// The client that this handle stands for; none: nobody's.
+std::optional<uint32_t> client_of(CUpti_SubscriberHandle handle) {
+  if (const uint32_t shared = shared_client(handle)) return shared;
+  const bool only =
+      handle == reinterpret_cast<CUpti_SubscriberHandle>(&client(0)) && client(0).function.load();
+  return only ? std::optional(uint32_t{0}) : std::nullopt;
 }
 
 // Callback IDs of a domain in the emulated library; 0: no such domain.
@@ -149,28 +145,27 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscr
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
   SIM_FAULTS("cuptiUnsubscribe");
-  const int who = client_of(subscriber);
-  if (who == kNobody) return CUPTI_ERROR_INVALID_PARAMETER;
-  who == 0 ? drop_subscriber() : leave(static_cast<uint32_t>(who));
+  const auto who = client_of(subscriber);
+  if (!who) return CUPTI_ERROR_INVALID_PARAMETER;
+  *who == 0 ? drop_subscriber() : leave(*who);
   return CUPTI_SUCCESS;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber,
                                                     CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   SIM_FAULTS("cuptiEnableCallback");
-  const int who = client_of(subscriber);
-  if (who == kNobody || cbid == 0 || cbid >= cbids_of(domain)) return CUPTI_ERROR_INVALID_PARAMETER;
-  set(g_on[domain][cbid], who, enable != 0);
+  const auto who = client_of(subscriber);
+  if (!who || cbid == 0 || cbid >= cbids_of(domain)) return CUPTI_ERROR_INVALID_PARAMETER;
+  set(g_on[domain][cbid], *who, enable != 0);
   return CUPTI_SUCCESS;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiGetCallbackState(uint32_t* enable, CUpti_SubscriberHandle subscriber,
                                                       CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   SIM_FAULTS("cuptiGetCallbackState");
-  const int who = client_of(subscriber);
-  if (!enable || who == kNobody || cbid == 0 || cbid >= cbids_of(domain))
-    return CUPTI_ERROR_INVALID_PARAMETER;
-  *enable = (g_on[domain][cbid] & bit(static_cast<uint32_t>(who))) != 0;
+  const auto who = client_of(subscriber);
+  if (!enable || !who || cbid == 0 || cbid >= cbids_of(domain)) return CUPTI_ERROR_INVALID_PARAMETER;
+  *enable = (g_on[domain][cbid] & bit(*who)) != 0;
   return CUPTI_SUCCESS;
 }
 
@@ -178,15 +173,15 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiEnableDomain(uint32_t enable, CUpti_Subscri
                                                   CUpti_CallbackDomain domain) {
   SIM_FAULTS("cuptiEnableDomain");
   const uint32_t count = cbids_of(domain);
-  const int who = client_of(subscriber);
-  if (who == kNobody || count == 0) return CUPTI_ERROR_INVALID_PARAMETER;
-  for (uint32_t cbid = 1; cbid < count; ++cbid) set(g_on[domain][cbid], who, enable != 0);
+  const auto who = client_of(subscriber);
+  if (!who || count == 0) return CUPTI_ERROR_INVALID_PARAMETER;
+  for (uint32_t cbid = 1; cbid < count; ++cbid) set(g_on[domain][cbid], *who, enable != 0);
   return CUPTI_SUCCESS;
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle subscriber) {
   SIM_FAULTS("cuptiEnableAllDomains");
-  if (client_of(subscriber) == kNobody) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!client_of(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
   for (int d = CUPTI_CB_DOMAIN_INVALID + 1; d < CUPTI_CB_DOMAIN_SIZE; ++d)
     cuptiEnableDomain(enable, subscriber, static_cast<CUpti_CallbackDomain>(d));
   return CUPTI_SUCCESS;

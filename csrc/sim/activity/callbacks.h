@@ -1,4 +1,5 @@
-// Subscribers and their callbacks.
+// Subscribers and their callbacks, which come on the thread that makes the CUDA call, with no lock of ours
+// held: they may call the library again.
 #pragma once
 #include <cupti_callbacks.h>
 
@@ -8,6 +9,7 @@ namespace sim {
 
 bool subscribed();
 bool callback_enabled(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
+// Every subscriber that enabled it.
 void call_back(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data);
 // A callback of the resource domain.
 void resource_callback(CUpti_CallbackId cbid, CUcontext context, CUstream stream = nullptr,

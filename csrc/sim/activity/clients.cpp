@@ -12,25 +12,26 @@ namespace {
 
 constexpr uint32_t kFirstShared = 130300;
 Client g_clients[kClients];
-std::atomic<uint8_t> g_state{2};
+std::atomic<SharingState> g_state{SharingState::kUndecided};
 std::mutex g_clients_mutex;  // guards who joins and leaves
-thread_local int t_only = -1;
+thread_local std::optional<uint32_t> t_only;
 
-bool decide(uint8_t state) {
-  uint8_t undecided = 2;
-  return g_state.compare_exchange_strong(undecided, state) || undecided == state;
+// False: it is decided otherwise.
+bool decide(SharingState state) {
+  SharingState seen = SharingState::kUndecided;
+  return g_state.compare_exchange_strong(seen, state) || seen == state;
 }
 
 }  // namespace
 
 Client& client(uint32_t index) { return g_clients[index]; }
 
-bool sharing() { return g_state.load(std::memory_order_relaxed) == 1; }
+bool sharing() { return g_state.load(std::memory_order_relaxed) == SharingState::kSeveral; }
 
-uint8_t sharing_state() { return g_state; }
+SharingState sharing_state() { return g_state; }
 
 CUptiResult of_the_only_client() {
-  return decide(0) ? CUPTI_SUCCESS : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  return decide(SharingState::kAlone) ? CUPTI_SUCCESS : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
 }
 
 uint32_t shared_client(CUpti_SubscriberHandle handle) {
@@ -46,7 +47,7 @@ uint32_t subscribers() {
 }
 
 CUptiResult join(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* user) {
-  if (Machine::get().version() < kFirstShared || !decide(1))
+  if (Machine::get().version() < kFirstShared || !decide(SharingState::kSeveral))
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   const std::lock_guard lock(g_clients_mutex);
   for (uint32_t i = 1; i < kClients; ++i) {
@@ -75,15 +76,15 @@ void leave(uint32_t index) {
 void forget_clients() {
   for (uint32_t i = 1; i < kClients; ++i)
     if (g_clients[i].alive) leave(i);
-  g_state = 2;
+  g_state = SharingState::kUndecided;
 }
 
 RecordClock& clock_of(uint32_t client) {
   return client == 0 ? Machine::get().clock() : g_clients[client].clock;
 }
 
-OnlyFor::OnlyFor(uint32_t client) { t_only = static_cast<int>(client); }
-OnlyFor::~OnlyFor() { t_only = -1; }
-int only_for() { return t_only; }
+OnlyFor::OnlyFor(uint32_t client) { t_only = client; }
+OnlyFor::~OnlyFor() { t_only.reset(); }
+std::optional<uint32_t> only_for() { return t_only; }
 
 }  // namespace sim

@@ -88,7 +88,7 @@ void cut_unfinished(const Buffer& b, uint64_t now) {
 class Worker {
  public:
   static Worker& get() {
-    static Worker* w = new Worker;
+    static Worker* w = new Worker;  // never destroyed (Machine::get)
     return *w;
   }
 
@@ -154,7 +154,7 @@ void Worker::loop() {
       lock.unlock();
       if (const auto slow = fault(CUPTISIM_FAULT_SLOW_WORKER))
         std::this_thread::sleep_for(std::chrono::nanoseconds(slow->a));
-      complete_now(b, 0);
+      complete_now(b, kAllDone);
       lock.lock();
       x_busy = false;
       x_changed.notify_all();
@@ -175,7 +175,7 @@ uint32_t buffers_outstanding() { return g_outstanding.load(); }
 void complete_later(const Buffer& b) { Worker::get().give(b); }
 
 void complete_now(Buffer& b, uint64_t now) {
-  if (now != 0 && b.complete_at > now) cut_unfinished(b, clock_of(b.client).of(now));
+  if (now != kAllDone && b.complete_at > now) cut_unfinished(b, clock_of(b.client).of(now));
   if (const auto f = fault(CUPTISIM_FAULT_SHUFFLE)) shuffle(b, std::max<uint64_t>(f->a, 2));
   Machine::get().truth.buffers_completed.fetch_add(1);
   g_outstanding.fetch_sub(1);
@@ -194,7 +194,7 @@ void complete_pending(uint64_t now, bool all) {
 void discard_pending() {
   for (Buffer& b : Worker::get().take(0, true)) {
     b.used = 0;
-    complete_now(b, 0);
+    complete_now(b, kAllDone);
   }
 }
 

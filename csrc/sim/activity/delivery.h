@@ -1,4 +1,5 @@
-// Completed buffers on their way to the profiler.
+// Completed buffers on their way to the profiler: handed over by the library's own thread, or by one that
+// flushes. No lock is held while the profiler is called.
 #pragma once
 #include <cupti_activity.h>
 
@@ -28,14 +29,18 @@ using SharedComplete = void(CUPTIAPI*)(uint8_t* buffer, size_t size, size_t vali
 void set_complete_callback(CUpti_BuffersCallbackCompleteFunc complete);
 // null: what it left behind is nobody's.
 void set_complete_callback(uint32_t client, SharedComplete complete);
+// A buffer came from the profiler; it is outstanding until complete_now().
 void note_requested();
+uint32_t buffers_outstanding();
 
 // By the library's own thread, once its work is done.
 void complete_later(const Buffer& buffer);
-// In the calling thread. Work that still runs at `now` (0: does not matter) is handed over unfinished.
+// In the calling thread. Work that still runs at `now` is handed over unfinished (kAllDone: none does).
+constexpr uint64_t kAllDone = 0;
 void complete_now(Buffer& buffer, uint64_t now);
 // What waits for the library's own thread: in the calling thread, if complete by `now` or `all`.
 void complete_pending(uint64_t now, bool all);
+// Hands those back without records.
 void discard_pending();
 
 }  // namespace sim

@@ -13,9 +13,9 @@
 
 namespace sim {
 
-void emit_api_record(const Call& c, bool driver, CUpti_CallbackId cbid, uint64_t end) {
+void emit_api_record(const Call& c, Api api, CUpti_CallbackId cbid, uint64_t end) {
   CUpti_ActivityAPI r{};
-  r.kind = driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
+  r.kind = api == Api::kDriver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
   r.cbid = cbid;
   r.start = c.begin;
   r.end = end;

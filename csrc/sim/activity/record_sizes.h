@@ -8,8 +8,8 @@
 
 namespace sim {
 
-// By activity kind. Measured with cuptiActivityGetNextRecord of NVIDIA's 12.6, 12.9, 13.0 and 13.1; 0: a kind
-// which that library does not know.
+// Rows by CUpti_ActivityKind. Measured with cuptiActivityGetNextRecord of NVIDIA's 12.6, 12.9, 13.0 and 13.1;
+// 0: a kind which that library does not know.
 struct Strides {
   uint16_t v126, v128, v130, v131;
 };
@@ -29,6 +29,8 @@ inline constexpr Strides kStrides[] = {
 };
 inline constexpr size_t kKinds = sizeof kStrides / sizeof kStrides[0];
 
+// Bytes from one record of this kind to the next; 0: there are none. What 13.3 and 13.4 changed are the sizes
+// of the structs in 13.5's headers: those libraries answer nothing without a driver.
 inline size_t stride(uint32_t kind, uint32_t version) {
   if (kind >= kKinds) return 0;
   const bool kernel = kind == CUPTI_ACTIVITY_KIND_KERNEL || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;

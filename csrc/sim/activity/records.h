@@ -1,4 +1,5 @@
-// Activity records of calls and of GPU work.
+// Activity records of calls and of GPU work. Each is written on the thread that made the call, and only if
+// somebody wants it (emit_api_record: the caller has asked).
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
@@ -11,7 +12,7 @@ namespace sim {
 
 void emit_work_record(const Work& work);
 void emit_graph_record(const Call& call, Placed at);
-void emit_api_record(const Call& call, bool driver, CUpti_CallbackId cbid, uint64_t end);
+void emit_api_record(const Call& call, Api api, CUpti_CallbackId cbid, uint64_t end);
 void emit_sync_record(const Call& call, CUpti_ActivitySynchronizationType type, uint64_t end);
 void emit_event_record(const Call& call, uint64_t sync_id, uint64_t device_time);
 void emit_memory_record(const Call& call);

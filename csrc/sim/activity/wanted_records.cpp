@@ -1,7 +1,9 @@
 #include "sim/activity/wanted_records.h"
 
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <vector>
 
@@ -18,14 +20,12 @@ namespace {
 constexpr size_t kMaxApiCbid = 1024;
 // Who wants what.
 std::atomic<ClientSet> g_kinds[kKinds];
-std::atomic<ClientSet> g_api[2][kMaxApiCbid];  // runtime, driver: calls whose records are wanted
+std::atomic<ClientSet> g_api[2][kMaxApiCbid];  // by Api: calls whose records are wanted
+auto& wanted_calls(Api api) { return g_api[static_cast<size_t>(api)]; }
 std::atomic<ClientSet> g_latency{0};
 std::atomic<ClientSet> g_event_times{0};
 std::atomic<ClientSet> g_system_ids{0};
 
-void set(std::atomic<ClientSet>& clients, uint32_t who, bool on) {
-  on ? clients.fetch_or(bit(who)) : clients.fetch_and(static_cast<ClientSet>(~bit(who)));
-}
 bool holds(const std::atomic<ClientSet>& clients, uint32_t who) {
   return (clients.load(std::memory_order_relaxed) & bit(who)) != 0;
 }
@@ -40,27 +40,47 @@ struct Attribute {
   uint64_t value;
 };
 constexpr size_t kSize = sizeof(size_t);
+// By CUpti_ActivityAttribute: sizes, and the values that cupti_activity.h names as defaults.
 constexpr Attribute kDefaults[] = {
-    {kSize, 3200000}, {kSize, 8388608}, {kSize, 250}, {kSize, 25000}, {kSize, 250},      {1, 0},
-    {kSize, 3},       {kSize, 3},       {1, 0},       {1, 1},         {kSize, 16777216},
+    {kSize, 3200000},   // DEVICE_BUFFER_SIZE
+    {kSize, 8388608},   // DEVICE_BUFFER_SIZE_CDP
+    {kSize, 250},       // DEVICE_BUFFER_POOL_LIMIT
+    {kSize, 25000},     // PROFILING_SEMAPHORE_POOL_SIZE
+    {kSize, 250},       // PROFILING_SEMAPHORE_POOL_LIMIT
+    {1, 0},             // ZEROED_OUT_ACTIVITY_BUFFER
+    {kSize, 3},         // DEVICE_BUFFER_PRE_ALLOCATE_VALUE
+    {kSize, 3},         // PROFILING_SEMAPHORE_PRE_ALLOCATE_VALUE
+    {1, 0},             // MEM_ALLOCATION_TYPE_HOST_PINNED
+    {1, 1},             // PER_THREAD_ACTIVITY_BUFFER
+    {kSize, 16777216},  // DEVICE_BUFFER_SIZE_DEVICE_GRAPHS
 };
-constexpr size_t kAttributes = sizeof kDefaults / sizeof kDefaults[0];
-std::mutex g_attribute_mutex;  // guards the values
-uint64_t g_attributes[kClients][kAttributes] = {{3200000, 8388608, 250, 25000, 250, 0, 3, 3, 0, 1, 16777216}};
+constexpr size_t kAttributes = std::size(kDefaults);
+using Attributes = std::array<uint64_t, kAttributes>;
+constexpr Attributes default_values() {
+  Attributes out{};
+  for (size_t i = 0; i < kAttributes; ++i) out[i] = kDefaults[i].value;
+  return out;
+}
+std::mutex g_attribute_mutex;                            // guards the values
+Attributes g_attributes[kClients] = {default_values()};  // of others than client 0: set when they join
 
 bool valid_kind(CUpti_ActivityKind kind) { return stride(kind, Machine::get().version()) != 0; }
 
-void set_api(uint32_t who, bool driver, bool on) {
-  for (auto& wanted : g_api[driver]) set(wanted, who, on);
+Api api_of(CUpti_ActivityKind kind) {
+  return kind == CUPTI_ACTIVITY_KIND_DRIVER ? Api::kDriver : Api::kRuntime;
+}
+
+void set_api(uint32_t who, Api api, bool on) {
+  for (auto& wanted : wanted_calls(api)) set(wanted, who, on);
 }
 
 }  // namespace
 
-CUptiResult enable_api(uint32_t who, bool driver, CUpti_CallbackId cbid, bool on) {
+CUptiResult enable_api(uint32_t who, Api api, CUpti_CallbackId cbid, bool on) {
   const uint32_t version = Machine::get().version();
-  if (cbid == 0 || cbid >= (driver ? driver_cbids(version) : runtime_cbids(version)))
+  if (cbid == 0 || cbid >= (api == Api::kDriver ? driver_cbids(version) : runtime_cbids(version)))
     return CUPTI_ERROR_INVALID_PARAMETER;
-  set(g_api[driver][cbid], who, on);
+  set(wanted_calls(api)[cbid], who, on);
   return CUPTI_SUCCESS;
 }
 
@@ -74,7 +94,7 @@ CUptiResult enable_kind(uint32_t who, CUpti_ActivityKind kind) {
   if (who != 0 && kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) return CUPTI_ERROR_NOT_COMPATIBLE;
   // Overrides what was said call by call.
   if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER)
-    set_api(who, kind == CUPTI_ACTIVITY_KIND_DRIVER, true);
+    set_api(who, api_of(kind), true);
   set(g_kinds[kind], who, true);
   return CUPTI_SUCCESS;
 }
@@ -90,7 +110,7 @@ CUptiResult disable_kind(uint32_t who, CUpti_ActivityKind kind) {
   if (!valid_kind(kind)) return CUPTI_ERROR_INVALID_KIND;
   set(g_kinds[kind], who, false);
   if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER)
-    set_api(who, kind == CUPTI_ACTIVITY_KIND_DRIVER, false);
+    set_api(who, api_of(kind), false);
   return CUPTI_SUCCESS;
 }
 
@@ -119,17 +139,18 @@ bool kind_enabled(CUpti_ActivityKind kind) { return g_kinds[kind].load(std::memo
 bool kind_enabled(CUpti_ActivityKind kind, uint32_t client) { return holds(g_kinds[kind], client); }
 
 bool wants(uint32_t client, const CUpti_Activity* record) {
-  const bool driver = record->kind == CUPTI_ACTIVITY_KIND_DRIVER;
-  if (!driver && record->kind != CUPTI_ACTIVITY_KIND_RUNTIME) return holds(g_kinds[record->kind], client);
-  return holds(g_api[driver][reinterpret_cast<const CUpti_ActivityAPI*>(record)->cbid], client);
+  if (record->kind != CUPTI_ACTIVITY_KIND_DRIVER && record->kind != CUPTI_ACTIVITY_KIND_RUNTIME)
+    return holds(g_kinds[record->kind], client);
+  const auto& calls = wanted_calls(api_of(record->kind));
+  return holds(calls[reinterpret_cast<const CUpti_ActivityAPI*>(record)->cbid], client);
 }
 
 bool kind_enabled(CUpti_ActivityKind kind, const Context& c) {
   return kind_enabled(kind) || (c.kinds.load(std::memory_order_relaxed) >> kind & 1) != 0;
 }
 
-bool api_record_wanted(bool driver, CUpti_CallbackId cbid) {
-  return cbid < kMaxApiCbid && g_api[driver][cbid].load(std::memory_order_relaxed) != 0;
+bool api_record_wanted(Api api, CUpti_CallbackId cbid) {
+  return cbid < kMaxApiCbid && wanted_calls(api)[cbid].load(std::memory_order_relaxed) != 0;
 }
 
 bool latency_timestamps() { return g_latency.load(std::memory_order_relaxed) != 0; }
@@ -153,8 +174,8 @@ bool activity_in_use() {
 
 void disable_activity(uint32_t who) {
   for (auto& k : g_kinds) set(k, who, false);
-  set_api(who, false, false);
-  set_api(who, true, false);
+  set_api(who, Api::kRuntime, false);
+  set_api(who, Api::kDriver, false);
   if (who != 0) return;
   for (Context* c : Machine::get().contexts()) c->kinds = 0;
 }
@@ -162,7 +183,7 @@ void disable_activity(uint32_t who) {
 void reset_activity_settings(uint32_t who) {
   {
     const std::lock_guard lock(g_attribute_mutex);
-    for (size_t i = 0; i < kAttributes; ++i) g_attributes[who][i] = kDefaults[i].value;
+    g_attributes[who] = default_values();
   }
   set_per_thread_buffers(who, true);
   set_cleared_by_client(who, false);
@@ -244,13 +265,13 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, C
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable) {
   SIM_FAULTS("cuptiActivityEnableRuntimeApi");
   SIM_ALONE;
-  return enable_api(0, false, cbid, enable != 0);
+  return enable_api(0, Api::kRuntime, cbid, enable != 0);
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
   SIM_FAULTS("cuptiActivityEnableDriverApi");
   SIM_ALONE;
-  return enable_api(0, true, cbid, enable != 0);
+  return enable_api(0, Api::kDriver, cbid, enable != 0);
 }
 
 SIM_EXPORT CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t* size,

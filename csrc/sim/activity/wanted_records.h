@@ -1,13 +1,14 @@
-// Which records are wanted.
+// Which records are wanted, by whom (`client`: an index into clients.h). Set by control calls, asked by every
+// thread that has something to record: one load each.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
 
 #include <cstdint>
 
-namespace sim {
+#include "sim/machine/work.h"
 
-struct Context;
+namespace sim {
 
 // Somebody wants it.
 bool kind_enabled(CUpti_ActivityKind kind);
@@ -15,7 +16,7 @@ bool kind_enabled(CUpti_ActivityKind kind, uint32_t client);
 bool wants(uint32_t client, const CUpti_Activity* record);
 // For everybody, or for this context alone.
 bool kind_enabled(CUpti_ActivityKind kind, const Context& context);
-bool api_record_wanted(bool driver, CUpti_CallbackId cbid);
+bool api_record_wanted(Api api, CUpti_CallbackId cbid);
 bool latency_timestamps();
 bool latency_timestamps(uint32_t client);
 void set_latency_timestamps(uint32_t client, bool on);
@@ -35,7 +36,7 @@ void reset_activity_settings(uint32_t client);
 CUptiResult enable_kind(uint32_t client, CUpti_ActivityKind kind);
 CUptiResult enable_and_dump(uint32_t client, CUpti_ActivityKind kind);
 CUptiResult disable_kind(uint32_t client, CUpti_ActivityKind kind);
-CUptiResult enable_api(uint32_t client, bool driver, CUpti_CallbackId cbid, bool on);
+CUptiResult enable_api(uint32_t client, Api api, CUpti_CallbackId cbid, bool on);
 CUptiResult set_attribute(uint32_t client, CUpti_ActivityAttribute attribute, size_t* size,
                           const void* value);
 CUptiResult get_attribute(uint32_t client, CUpti_ActivityAttribute attribute, size_t* size, void* value);

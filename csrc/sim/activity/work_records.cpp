@@ -11,6 +11,12 @@
 namespace sim {
 namespace {
 
+// Hardware channels of work that names none.
+constexpr uint32_t kComputeChannel = 8, kToDeviceChannel = 11, kToHostChannel = 12, kPeerChannel = 13;
+
+constexpr int64_t kSharedStep = 8192;      // bytes that an SM's shared memory is configured in
+constexpr int64_t kReservedShared = 1024;  // bytes that each block takes beside its own, since Ampere
+
 void kernel_record(const Work& w) {
   if (g_started_samplers.load() != 0 && fault(CUPTISIM_FAULT_SAMPLED_UNRECORDED)) return;
   const cuptisim_op& op = w.op;
@@ -45,14 +51,13 @@ void kernel_record(const Work& w) {
     r.queued = w.call_time;
     r.submitted = w.call_time + m.launch_latency() / 2;
   }
-  // The SM's shared memory is configured in steps; each block takes 1 KiB more since Ampere.
   const int64_t per_block =
-      int64_t{op.static_shared_memory} + op.dynamic_shared_memory + (chip.major >= 8 ? 1024 : 0);
-  r.sharedMemoryExecuted = static_cast<uint32_t>(
-      std::min<int64_t>((std::max<int64_t>(per_block, 0) + 8191) / 8192 * 8192, chip.shared_per_sm));
+      int64_t{op.static_shared_memory} + op.dynamic_shared_memory + (chip.major >= 8 ? kReservedShared : 0);
+  const int64_t steps = (std::max<int64_t>(per_block, 0) + kSharedStep - 1) / kSharedStep;
+  r.sharedMemoryExecuted = static_cast<uint32_t>(std::min<int64_t>(steps * kSharedStep, chip.shared_per_sm));
   r.graphNodeId = w.node;
   r.graphId = w.graph;
-  r.channelID = op.channel ? op.channel : 8;
+  r.channelID = op.channel ? op.channel : kComputeChannel;
   r.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
   r.clusterX = op.cluster[0], r.clusterY = op.cluster[1], r.clusterZ = op.cluster[2];
   if (op.cluster[0] != 0) {
@@ -80,7 +85,7 @@ void peer_copy_record(const Work& w) {
   r.streamId = w.stream;
   r.correlationId = w.correlation;
   r.graphNodeId = w.node, r.graphId = w.graph;
-  r.channelID = op.channel ? op.channel : 13;
+  r.channelID = op.channel ? op.channel : kPeerChannel;
   r.channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY;
   emit(&r, sizeof r, w.at.end);
 }
@@ -89,7 +94,7 @@ void copy_record(const Work& w) {
   const cuptisim_op& op = w.op;
   CUpti_ActivityMemcpy6 r{};
   r.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-  r.copyKind = static_cast<uint8_t>(op.copy_kind ? op.copy_kind : CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
+  r.copyKind = static_cast<uint8_t>(op.copy_kind ? op.copy_kind : uint32_t{CUPTI_ACTIVITY_MEMCPY_KIND_HTOD});
   const bool to_host = r.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH,
              to_device = r.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
   const uint8_t pageable = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, device = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
@@ -103,7 +108,7 @@ void copy_record(const Work& w) {
   r.streamId = w.stream;
   r.correlationId = w.correlation;
   r.graphNodeId = w.node, r.graphId = w.graph;
-  r.channelID = op.channel ? op.channel : to_host ? 12 : 11;
+  r.channelID = op.channel ? op.channel : to_host ? kToHostChannel : kToDeviceChannel;
   r.channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY;
   r.copyCount = 1;
   emit(&r, sizeof r, w.at.end);
@@ -124,7 +129,7 @@ void set_record(const Work& w) {
   r.memoryKind =
       static_cast<uint16_t>(op.memory_kind ? op.memory_kind : uint32_t{CUPTI_ACTIVITY_MEMORY_KIND_DEVICE});
   r.graphNodeId = w.node, r.graphId = w.graph;
-  r.channelID = op.channel ? op.channel : 8;
+  r.channelID = op.channel ? op.channel : kComputeChannel;
   r.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
   emit(&r, sizeof r, w.at.end);
 }

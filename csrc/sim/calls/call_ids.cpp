@@ -111,7 +111,7 @@ CallIds ids_of(const cuptisim_op& op) {
   return ids;
 }
 
-CallArguments::CallArguments(const Call& c, bool driver, CUpti_CallbackId cbid) {
+CallArguments::CallArguments(const Call& c, Api api, CUpti_CallbackId cbid) {
   const cuptisim_op& op = c.op;
   const CUstream stream = c.stream == kDefaultStream
                               ? nullptr
@@ -133,7 +133,7 @@ CallArguments::CallArguments(const Call& c, bool driver, CUpti_CallbackId cbid) 
   const auto* function = intern(op.name);
   const auto handle = reinterpret_cast<CUfunction>(const_cast<char*>(function));
   const auto shared = static_cast<unsigned>(op.dynamic_shared_memory);
-  if (driver) {
+  if (api == Api::kDriver) {
     if (cbid == DR(cuLaunchKernelEx) || cbid == DR(cuLaunchKernelEx_ptsz)) {
       x_config = {};
       x_config.gridDimX = grid.x, x_config.gridDimY = grid.y, x_config.gridDimZ = grid.z;

@@ -1,4 +1,4 @@
-// Callback IDs and arguments of CUDA calls.
+// Callback IDs and arguments of CUDA calls: what a profiler sees of one in a callback.
 #pragma once
 #include <cupti_callbacks.h>
 
@@ -18,7 +18,7 @@ CallIds ids_of(const cuptisim_op& op);
 // else a profiler reads is not there.
 class CallArguments {
  public:
-  CallArguments(const Call& call, bool driver, CUpti_CallbackId cbid);
+  CallArguments(const Call& call, Api api, CUpti_CallbackId cbid);
   CallArguments(const CallArguments&) = delete;
   const void* get() const { return x_used; }
 

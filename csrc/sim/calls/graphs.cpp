@@ -8,7 +8,7 @@
 
 #include "sim/activity/callbacks.h"
 #include "sim/activity/wanted_records.h"
-#include "sim/counters/counting.h"
+#include "sim/calls/run_work.h"
 #include "sim/machine/faults.h"
 #include "sim/machine/name_memory.h"
 #include "sim/machine/stream_captures.h"
@@ -40,7 +40,7 @@ struct Graphs {
   uint64_t nodes = 0;
 };
 Graphs& graphs() {
-  static auto* g = new Graphs;
+  static auto* g = new Graphs;  // never destroyed (Machine::get)
   return *g;
 }
 
@@ -162,44 +162,6 @@ uint32_t instantiate_graph(const Call& c) {
   return CUDA_SUCCESS;
 }
 
-uint32_t run_work(Work w, bool record, Placed& at) {
-  Machine& m = Machine::get();
-  auto& context = const_cast<Context&>(w.context);
-  Stream& stream = m.stream(&context, w.stream);
-  const bool given_times = w.op.flags & CUPTISIM_GPU_TIMES;
-  const bool counted = w.op.kind == CUPTISIM_OP_KERNEL && counting();
-  const uint64_t duration = given_times        ? w.op.gpu_end - w.op.gpu_start
-                            : w.op.duration_ns ? w.op.duration_ns
-                                               : 1000;
-  if (given_times) {
-    m.occupy(&context, stream, w.op.gpu_end);
-    w.at = {w.op.gpu_start, w.op.gpu_end};
-  }
-  if (const auto run = counted ? run_counted(w, stream, duration) : std::nullopt) {
-    w.at = run->at;
-    if (run->result != CUDA_SUCCESS) return run->result;
-  } else if (!given_times) {
-    const bool serialise =
-        w.op.kind == CUPTISIM_OP_KERNEL && kind_enabled(CUPTI_ACTIVITY_KIND_KERNEL, w.context);
-    // What a profiler did on the way in has taken its time.
-    const uint64_t given = counted ? std::max(w.call_time, m.now()) : w.call_time;
-    w.at.start = m.schedule(&context, stream, given + m.launch_latency(), duration, serialise);
-    w.at.end = w.at.start + duration;
-    if (counted) count_kernel(w);
-  } else if (counted) {
-    count_kernel(w);
-  }
-  if (w.op.kind == CUPTISIM_OP_KERNEL && ranges_may_begin())
-    context.recent.add({w.op, w.stream, w.call_time, w.at.start, w.at.end});
-  auto& count = w.op.kind == CUPTISIM_OP_KERNEL   ? m.truth.kernels
-                : w.op.kind == CUPTISIM_OP_MEMSET ? m.truth.memsets
-                                                  : m.truth.memcpys;
-  count.fetch_add(1, std::memory_order_relaxed);
-  if (record) emit_work_record(w);
-  at = w.at;
-  return CUDA_SUCCESS;
-}
-
 uint32_t launch_graph(const Call& c) {
   std::shared_ptr<Executable> executable;
   {
@@ -212,11 +174,12 @@ uint32_t launch_graph(const Call& c) {
   }
   // One record for the whole launch, none for its nodes; or one for each node.
   const bool whole = kind_enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, *c.context);
+  const Recording of_nodes = whole ? Recording::kNo : Recording::kYes;
   Placed span{0, 0};
   for (const auto& node : executable->nodes) {
     Placed at{};
     const uint32_t rc = run_work(
-        {node->op, *c.context, c.stream, c.correlation, c.begin, node->id, c.op.graph_id, {}}, !whole, at);
+        {node->op, *c.context, c.stream, c.correlation, c.begin, node->id, c.op.graph_id, {}}, of_nodes, at);
     if (rc != CUDA_SUCCESS) return rc;
     span.start = span.end == 0 ? at.start : std::min(span.start, at.start);
     span.end = std::max(span.end, at.end);

@@ -1,4 +1,5 @@
-// CUDA graphs: capture, instantiation, launch.
+// CUDA graphs: capture, instantiation, launch. On whatever thread the program calls; the callbacks that
+// belong to it are made here, no lock held.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,11 +18,9 @@ uint32_t launch_graph(const Call& call);
 void capture_node(const Call& call, const std::shared_ptr<void>& into);
 
 bool graph_instantiated(uint32_t id);
+// Null: not instantiated.
 CUgraphExec executable_handle(uint32_t id);
 bool graph_exists(uint32_t id);
 void clear_graphs();
-
-// Runs a piece of work: places it, counts it, writes its record if `record`. Returns a CUresult.
-uint32_t run_work(Work work, bool record, Placed& at);
 
 }  // namespace sim

@@ -10,6 +10,7 @@
 #include "sim/activity/wanted_records.h"
 #include "sim/calls/call_ids.h"
 #include "sim/calls/graphs.h"
+#include "sim/calls/run_work.h"
 #include "sim/machine/current_context.h"
 #include "sim/machine/inside.h"
 #include "sim/machine/machine.h"
@@ -49,8 +50,8 @@ uint32_t work(const Call& c) {
   }
   const uint32_t graph = op.graph_node_id ? op.graph_id : 0;
   Placed at{};
-  const uint32_t rc =
-      run_work({op, *c.context, c.stream, c.correlation, c.begin, op.graph_node_id, graph, {}}, true, at);
+  const uint32_t rc = run_work(
+      {op, *c.context, c.stream, c.correlation, c.begin, op.graph_node_id, graph, {}}, Recording::kYes, at);
   if (rc != CUDA_SUCCESS) return rc;
   // One kernel on each device, all under the call's correlation ID.
   if (op.kind == CUPTISIM_OP_KERNEL && op.domain == CUPTI_CB_DOMAIN_DRIVER_API &&
@@ -58,7 +59,8 @@ uint32_t work(const Call& c) {
     for (uint32_t d = 0; d < m.devices(); ++d) {
       if (d == c.context->device) continue;
       Placed there{};
-      run_work({op, *m.context(d, 0), kDefaultStream, c.correlation, c.begin, 0, 0, {}}, true, there);
+      run_work({op, *m.context(d, 0), kDefaultStream, c.correlation, c.begin, 0, 0, {}}, Recording::kYes,
+               there);
     }
   constexpr int kGiven = CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES | CUPTISIM_NO_API;
   if (op.kind == CUPTISIM_OP_KERNEL && !(op.flags & kGiven))
@@ -204,14 +206,14 @@ uint32_t correlation_of(const cuptisim_op& op) {
   return op.correlation;
 }
 
-// One side of a call towards the subscriber: entry and exit of the same call share their scratch word.
+// A call as subscribers see it: told of its entry now, of its exit at the end of the scope. Both share a
+// scratch word.
 class Announced {
  public:
-  Announced(Call& c, bool driver, CUpti_CallbackId cbid)
-      : x_domain(driver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API),
+  Announced(Call& c, Api api, CUpti_CallbackId cbid)
+      : x_domain(api == Api::kDriver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API),
         x_cbid(cbid),
-
-        x_arguments(c, driver, cbid) {
+        x_arguments(c, api, cbid) {
     x_data.functionReturnValue = &c.result;
     x_data.functionParams = x_arguments.get();
     x_data.symbolName = c.op.kind == CUPTISIM_OP_KERNEL ? intern(c.op.name) : nullptr;
@@ -234,11 +236,13 @@ class Announced {
   }
   CUpti_CallbackDomain x_domain;
   CUpti_CallbackId x_cbid;
-
   CallArguments x_arguments;
   uint64_t x_scratch = 0;
   CUpti_CallbackData x_data{};
 };
+
+// What the user's call returned, unless it was asked to fail.
+uint32_t outcome(const Call& c) { return c.result == c.op.return_value ? uint32_t{CUDA_SUCCESS} : c.result; }
 
 void execute(Call& c) {
   // A call that fails gives the GPU nothing to do.
@@ -267,36 +271,36 @@ uint32_t run_one(const cuptisim_op& op) {
   if (op.flags & CUPTISIM_NO_API) {
     c.begin = op.flags & CUPTISIM_GPU_TIMES ? op.gpu_start : m.now();
     execute(c);
-    return c.result == op.return_value ? CUDA_SUCCESS : c.result;
+    return outcome(c);
   }
 
   const CallIds ids = ids_of(op);
   if (ids.runtime) set_runtime_context(handle(context));
   m.truth.api_calls.fetch_add(1, std::memory_order_relaxed);
   c.begin = begin_call(c);
-  const bool runtime_record = ids.runtime && api_record_wanted(false, ids.runtime);
+  const bool runtime_record = ids.runtime && api_record_wanted(Api::kRuntime, ids.runtime);
   // A driver call inside a runtime call has a record of its own only where the runtime call has none.
-  const bool driver_record = ids.driver && !runtime_record && api_record_wanted(true, ids.driver);
+  const bool driver_record = ids.driver && !runtime_record && api_record_wanted(Api::kDriver, ids.driver);
   auto run = [&] {
     execute(c);
     if (runtime_record || driver_record) emit_external_correlation(c.correlation);
   };
   auto run_in_driver = [&] {
     if (!ids.driver || !callback_enabled(CUPTI_CB_DOMAIN_DRIVER_API, ids.driver)) return run();
-    const Announced driver(c, true, ids.driver);
+    const Announced driver(c, Api::kDriver, ids.driver);
     run();
   };
   if (ids.runtime && callback_enabled(CUPTI_CB_DOMAIN_RUNTIME_API, ids.runtime)) {
-    const Announced runtime(c, false, ids.runtime);
+    const Announced runtime(c, Api::kRuntime, ids.runtime);
     run_in_driver();
   } else {
     run_in_driver();
   }
   const uint64_t end = end_call(c);
   sync_records(c, end);
-  if (runtime_record) emit_api_record(c, false, ids.runtime, end);
-  if (driver_record) emit_api_record(c, true, ids.driver, end);
-  return c.result == op.return_value ? CUDA_SUCCESS : c.result;
+  if (runtime_record) emit_api_record(c, Api::kRuntime, ids.runtime, end);
+  if (driver_record) emit_api_record(c, Api::kDriver, ids.driver, end);
+  return outcome(c);
 }
 
 }  // namespace

@@ -22,12 +22,12 @@ struct Image {
 
 }  // namespace
 
-CUptiResult write_availability(uint32_t device, bool links, size_t& size, uint8_t* image) {
+CUptiResult write_availability(uint32_t device, Links links, size_t& size, uint8_t* image) {
   Image a{};
   std::memcpy(a.magic, kMagic, sizeof kMagic);
   const char* chip = kCuptiChips[cupti_chip_of(chip_of_device(device))];
   std::memcpy(a.chip, chip, std::min(sizeof a.chip - 1, std::strlen(chip)));
-  a.links = links;
+  a.links = links == Links::kIncluded;
   size_t at = 0;
   for (const std::string& name : names_of(CUPTISIM_FAULT_UNAVAILABLE)) {
     if (at + name.size() + 2 > sizeof a.lacking) break;
@@ -44,15 +44,15 @@ std::optional<Availability> read_availability(const uint8_t* image) {
   Image a;
   std::memcpy(&a, image, sizeof a);
   if (std::memcmp(a.magic, kMagic, sizeof kMagic) != 0) return std::nullopt;
-  Availability out{a.chip, a.links != 0, {}};
+  Availability out{a.chip, a.links ? Links::kIncluded : Links::kLeftOut, {}};
   for (const char* name = a.lacking; *name; name += std::strlen(name) + 1) out.lacking.emplace_back(name);
   return out;
 }
 
-std::vector<RawId> unavailable_raws(uint32_t cupti_chip, bool sampling) {
+std::vector<RawId> unavailable_raws(uint32_t cupti_chip, Profiler profiler) {
   std::vector<RawId> out;
   for (const std::string& name : names_of(CUPTISIM_FAULT_UNAVAILABLE)) {
-    const auto ref = find_metric(name, cupti_chip, sampling);
+    const auto ref = find_metric(name, cupti_chip, profiler);
     if (!ref) continue;
     for (const RawId id : needed_raws(*ref))
       if (!raws()[id].free) out.push_back(id);

@@ -1,5 +1,6 @@
 // Formulas that follow from a metric's name: what a ratio divides, what a throughput is the largest of, and
-// how raw counters hang together (hits are part of lookups, bytes are 32 times sectors).
+// how raw counters hang together (hits are part of lookups, bytes are 32 times sectors). Used once, to make
+// the table.
 #pragma once
 #include <string>
 #include <unordered_map>

@@ -10,15 +10,15 @@ namespace {
 
 struct ConfigHeader {
   char magic[8];
-  uint64_t checksum;  // of what follows
-  uint32_t chip, sampling, passes, entries;
+  uint64_t checksum;                         // of what follows
+  uint32_t chip, profiler, passes, entries;  // profiler: Profiler
 };
 constexpr char kConfigMagic[8] = {'S', 'I', 'M', 'C', 'F', 'G', '0', '1'};
 
 struct DataHeader {
   char magic[8];
-  char product[8];  // chip_named
-  uint64_t sampling, counters, capacity, rows;
+  char product[8];                              // chip_named
+  uint64_t profiler, counters, capacity, rows;  // profiler: Profiler
 };
 constexpr char kDataMagic[8] = {'S', 'I', 'M', 'C', 'T', 'R', '0', '1'};
 
@@ -28,19 +28,19 @@ struct RowHeader {
   char name[CounterData::kNameBytes];
 };
 
-uint64_t checksum(const uint8_t* data, size_t size) {
-  uint64_t h = 0xcbf29ce484222325ull;
-  for (size_t i = 0; i < size; ++i) h = (h ^ data[i]) * 0x100000001b3ull;
-  return h;
+// Of everything behind it in a configuration image of `size` bytes.
+uint64_t checksum(const uint8_t* image, size_t size) {
+  constexpr size_t kFrom = offsetof(ConfigHeader, chip);
+  return text_hash({reinterpret_cast<const char*>(image) + kFrom, size - kFrom});
 }
 
 // Raw counters of one unit in one pass. NVIDIA's limits depend on the signals; these give pass counts of the
 // same order for the sets that people ask for.
-size_t limit_of(Unit unit, bool sampling) {
+size_t limit_of(Unit unit, Profiler profiler) {
   switch (unit) {
     case Unit::kSm:
     case Unit::kL1tex:
-      return sampling ? 2 : 4;
+      return profiler == Profiler::kSampling ? 2 : 4;
     case Unit::kLts:
       return 2;
     case Unit::kDram:
@@ -83,15 +83,16 @@ size_t column_of(const uint8_t* image, const DataHeader& h, RawId id) {
 
 }  // namespace
 
-CounterConfig plan_passes(uint32_t chip, bool sampling, std::vector<RawId> ids) {
-  CounterConfig config{chip, sampling, 0, {}};
+CounterConfig plan_passes(uint32_t chip, Profiler profiler, std::vector<RawId> ids) {
+  CounterConfig config{chip, profiler, 0, {}};
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   struct Used {
     size_t count = 0;
     bool exclusive = false;
   };
-  std::vector<std::array<Used, 16>> passes;
+  constexpr uint16_t kLast = 0xffff;  // the pass after all others, until their number is known
+  std::vector<std::array<Used, kUnits>> passes;
   bool sass = false, any = false;
   for (const RawId id : ids) {
     const Raw& r = raws()[id];
@@ -100,9 +101,9 @@ CounterConfig plan_passes(uint32_t chip, bool sampling, std::vector<RawId> ids) 
       config.entries.push_back({id, 0});
       continue;
     }
-    if (r.sass) {  // its pass comes last
+    if (r.sass) {
       sass = true;
-      config.entries.push_back({id, 0xffff});
+      config.entries.push_back({id, kLast});
       continue;
     }
     const Unit monitor = monitor_of(r.unit);
@@ -110,7 +111,7 @@ CounterConfig plan_passes(uint32_t chip, bool sampling, std::vector<RawId> ids) 
     for (;; ++pass) {
       if (pass == passes.size()) passes.emplace_back();
       Used& used = passes[pass][static_cast<size_t>(monitor)];
-      if (used.count != 0 && (used.exclusive != r.exclusive || used.count >= limit_of(monitor, sampling)))
+      if (used.count != 0 && (used.exclusive != r.exclusive || used.count >= limit_of(monitor, profiler)))
         continue;
       ++used.count;
       used.exclusive = r.exclusive;
@@ -119,7 +120,7 @@ CounterConfig plan_passes(uint32_t chip, bool sampling, std::vector<RawId> ids) 
     config.entries.push_back({id, static_cast<uint16_t>(pass)});
   }
   for (auto& e : config.entries)
-    if (e.pass == 0xffff) e.pass = static_cast<uint16_t>(passes.size());
+    if (e.pass == kLast) e.pass = static_cast<uint16_t>(passes.size());
   const size_t count = passes.size() + (sass ? 1 : 0);
   config.passes = static_cast<uint32_t>(any ? std::max<size_t>(count, 1) : 0);
   return config;
@@ -128,13 +129,13 @@ CounterConfig plan_passes(uint32_t chip, bool sampling, std::vector<RawId> ids) 
 std::vector<uint8_t> config_image(const CounterConfig& c) {
   ConfigHeader h{};
   std::memcpy(h.magic, kConfigMagic, sizeof h.magic);
-  h.chip = c.chip, h.sampling = c.sampling, h.passes = c.passes;
+  h.chip = c.chip, h.profiler = static_cast<uint32_t>(c.profiler), h.passes = c.passes;
   h.entries = static_cast<uint32_t>(c.entries.size());
   std::vector<uint8_t> image(sizeof h + c.entries.size() * sizeof(CounterConfig::Entry));
   if (!c.entries.empty())
     std::memcpy(image.data() + sizeof h, c.entries.data(), c.entries.size() * sizeof(CounterConfig::Entry));
   std::memcpy(image.data(), &h, sizeof h);
-  h.checksum = checksum(image.data() + 16, image.size() - 16);
+  h.checksum = checksum(image.data(), image.size());
   std::memcpy(image.data(), &h, sizeof h);
   return image;
 }
@@ -143,11 +144,13 @@ bool read_config(const uint8_t* image, size_t size, CounterConfig& out) {
   ConfigHeader h;
   if (!image || size < sizeof h) return false;
   std::memcpy(&h, image, sizeof h);
-  if (std::memcmp(h.magic, kConfigMagic, sizeof h.magic) != 0 || h.chip >= kNumCuptiChips) return false;
+  if (std::memcmp(h.magic, kConfigMagic, sizeof h.magic) != 0 || h.chip >= kNumCuptiChips ||
+      h.profiler > static_cast<uint32_t>(Profiler::kSampling))
+    return false;
   if (h.entries > raws().size()) return false;
   const size_t expected = sizeof h + h.entries * sizeof(CounterConfig::Entry);
-  if (size < expected || checksum(image + 16, expected - 16) != h.checksum) return false;
-  out = {h.chip, h.sampling != 0, h.passes, {}};
+  if (size < expected || checksum(image, expected) != h.checksum) return false;
+  out = {h.chip, static_cast<Profiler>(h.profiler), h.passes, {}};
   out.entries.resize(h.entries);
   if (h.entries) std::memcpy(out.entries.data(), image + sizeof h, expected - sizeof h);
   for (const auto& e : out.entries)
@@ -159,14 +162,14 @@ size_t CounterData::bytes(size_t counters, size_t rows) {
   return sizeof(DataHeader) + ids_bytes(counters) + rows * row_bytes(counters);
 }
 
-bool CounterData::initialize(uint8_t* image, size_t size, const Chip& product, bool sampling,
+bool CounterData::initialize(uint8_t* image, size_t size, const Chip& product, Profiler profiler,
                              std::span<const RawId> ids, size_t rows) {
   if (!image || size < bytes(ids.size(), rows)) return false;
   std::memset(image, 0, bytes(ids.size(), rows));
   DataHeader h{};
   std::memcpy(h.magic, kDataMagic, sizeof h.magic);
   std::memcpy(h.product, product.name, std::min(sizeof h.product - 1, std::strlen(product.name)));
-  h.sampling = sampling;
+  h.profiler = static_cast<uint64_t>(profiler);
   h.counters = ids.size(), h.capacity = rows;
   std::memcpy(image, &h, sizeof h);
   if (!ids.empty()) std::memcpy(image + sizeof h, ids.data(), ids.size_bytes());
@@ -177,8 +180,9 @@ CounterData::CounterData(const uint8_t* image, size_t size) {
   if (!image || size < sizeof(DataHeader)) return;
   const DataHeader h = header_of(image);
   if (std::memcmp(h.magic, kDataMagic, sizeof h.magic) != 0 || h.product[sizeof h.product - 1] != 0 ||
-      !chip_named(h.product) || h.counters > raws().size() || h.rows > h.capacity ||
-      h.capacity > size / sizeof(RowHeader) || size < bytes(h.counters, h.capacity))
+      h.profiler > static_cast<uint64_t>(Profiler::kSampling) || !chip_named(h.product) ||
+      h.counters > raws().size() || h.rows > h.capacity || h.capacity > size / sizeof(RowHeader) ||
+      size < bytes(h.counters, h.capacity))
     return;
   x_image = image;
   x_size = size;
@@ -186,7 +190,7 @@ CounterData::CounterData(const uint8_t* image, size_t size) {
 
 const Chip& CounterData::product() const { return *chip_named(header_of(x_image).product); }
 uint32_t CounterData::chip() const { return cupti_chip_of(product()); }
-bool CounterData::sampling() const { return header_of(x_image).sampling != 0; }
+Profiler CounterData::profiler() const { return static_cast<Profiler>(header_of(x_image).profiler); }
 size_t CounterData::capacity() const { return header_of(x_image).capacity; }
 size_t CounterData::rows() const { return header_of(x_image).rows; }
 

@@ -14,7 +14,7 @@ namespace sim {
 
 struct CounterConfig {
   uint32_t chip = 0;  // kCuptiChips
-  bool sampling = false;
+  Profiler profiler = Profiler::kRange;
   uint32_t passes = 0;
   struct Entry {
     RawId id;
@@ -24,7 +24,7 @@ struct CounterConfig {
 };
 
 // Puts each raw counter into the first pass that has room for it: a unit counts only so many at a time.
-CounterConfig plan_passes(uint32_t chip, bool sampling, std::vector<RawId> ids);
+CounterConfig plan_passes(uint32_t chip, Profiler profiler, std::vector<RawId> ids);
 
 std::vector<uint8_t> config_image(const CounterConfig& config);
 // False: not an image, or a damaged one.
@@ -33,16 +33,17 @@ bool read_config(const uint8_t* image, size_t size, CounterConfig& out);
 // A view of the caller's memory; every access stays inside it.
 class CounterData {
  public:
-  static constexpr size_t kNameBytes = 256;
+  static constexpr size_t kNameBytes = 256;  // of a range's name; more is cut off
   static size_t bytes(size_t counters, size_t rows);
-  static bool initialize(uint8_t* image, size_t size, const Chip& product, bool sampling,
+  // Writes an image without rows. False: it does not fit into `size`.
+  static bool initialize(uint8_t* image, size_t size, const Chip& product, Profiler profiler,
                          std::span<const RawId> ids, size_t rows);
   // Not valid: not an image, or a damaged one.
   CounterData(const uint8_t* image, size_t size);
   bool valid() const { return x_image != nullptr; }
   uint32_t chip() const;
   const Chip& product() const;  // whose units and clocks turn the sums into rates
-  bool sampling() const;
+  Profiler profiler() const;
   size_t capacity() const;
   size_t rows() const;
 

@@ -5,6 +5,7 @@
 
 #include "sim/counters/metric_eval.h"
 #include "sim/machine/inside.h"
+#include "sim/machine/work.h"
 
 namespace sim {
 namespace {
@@ -150,12 +151,12 @@ SIM_EXPORT int cuptisim_true_metric(const cuptisim_op* op, const char* metric, d
   const Inside inside;
   if (!op || op->size != sizeof *op || !metric || !value) return CUDA_ERROR_INVALID_VALUE;
   const Chip& chip = Machine::get().chip();
-  const auto ref = find_metric(metric, cupti_chip_of(chip), false);
-  const auto sampled = ref ? ref : find_metric(metric, cupti_chip_of(chip), true);
-  if (!sampled || !sampled->complete()) return CUDA_ERROR_INVALID_VALUE;
+  const auto ref = find_metric(metric, cupti_chip_of(chip), Profiler::kRange);
+  const auto sampled = ref ? ref : find_metric(metric, cupti_chip_of(chip), Profiler::kSampling);
+  if (!sampled || !sampled->complete) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t duration = op->flags & CUPTISIM_GPU_TIMES ? op->gpu_end - op->gpu_start
                             : op->duration_ns              ? op->duration_ns
-                                                           : 1000;
+                                                           : kUsualDuration;
   const KernelCounters counters(*op, static_cast<double>(duration), chip);
   *value = evaluate(*sampled, chip, [&](RawId id) { return counters.value(id); });
   return CUDA_SUCCESS;

@@ -1,5 +1,5 @@
 // What the raw counters of a kernel are: given by a test, or a fixed function of what was launched, so that
-// the truth is known exactly whatever the time, the order or the pass.
+// the truth is known exactly whatever the time, the order or the pass. Any thread.
 #pragma once
 #include <map>
 #include <memory>
@@ -19,7 +19,8 @@ using GivenCounters = std::map<std::string, std::map<RawId, double>, std::less<>
 bool give_counter(const char* kernel, const char* counter, double sum);
 void clear_given_counters();
 
-// One execution of a kernel. Copies what it needs.
+// One execution of a kernel. Copies what it needs, so that values given later do not change it; the chip must
+// live on.
 class KernelCounters {
  public:
   KernelCounters(const cuptisim_op& op, double duration_ns, const Chip& chip);

@@ -48,7 +48,7 @@ class Table {
   std::vector<Metric> metrics;
   std::unordered_map<std::string, RawId> by_name;
   std::unordered_map<std::string_view, const Metric*> by_base;
-  RawId active[16], elapsed[16], time;
+  RawId active[kUnits], elapsed[kUnits], time;
 
   void index() {
     for (const Metric& m : metrics) by_base.emplace(m.name, &m);
@@ -93,7 +93,7 @@ class Table {
 
 const Table& table() {
   static const Table* t = [] {
-    auto* made = new Table;
+    auto* made = new Table;  // never destroyed (Machine::get)
     made->index();
     return made;
   }();

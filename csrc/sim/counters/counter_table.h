@@ -2,7 +2,8 @@
 //
 // A counter metric is one raw counter (a sum over the whole GPU). A ratio is one raw counter over another, a
 // throughput the largest of several raw counters' share of their peak. What no metric names but a formula
-// needs is a raw counter of its own (name and unit of the usual pattern).
+// needs is a raw counter of its own (name and unit of the usual pattern). Made at the first question;
+// constant from then on.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -50,6 +51,7 @@ struct Metric {
 
 std::span<const Raw> raws();
 std::span<const Metric> metrics();
+// nullptr, kNoRaw: there is none.
 const Metric* metric_named(std::string_view base);
 RawId raw_named(std::string_view name);
 // The cycle counters that a unit's rates refer to, and the GPU's time.

@@ -11,17 +11,17 @@ struct Layout {
 };
 // Data sheets and NVIDIA's white papers; what they leave out is a round number of the right size.
 constexpr std::array kLayouts{
-    Layout{"V100", 6, 64, 32, 877},  Layout{"A100", 7, 80, 40, 1593}, Layout{"L4", 5, 24, 12, 6251},
-    Layout{"H100", 8, 96, 80, 2619}, Layout{"H200", 8, 96, 96, 3201}, Layout{"B200", 8, 128, 64, 3996},
+    Layout{"H100", 8, 96, 80, 2619}, Layout{"V100", 6, 64, 32, 877},  Layout{"A100", 7, 80, 40, 1593},
+    Layout{"L4", 5, 24, 12, 6251},   Layout{"H200", 8, 96, 96, 3201}, Layout{"B200", 8, 128, 64, 3996},
 };
 
 const Layout& layout(const Chip& chip) {
   for (const Layout& l : kLayouts)
     if (std::string_view(l.product) == chip.name) return l;
-  return kLayouts[3];
+  return kLayouts[0];  // every product has one
 }
 
-constexpr const char* kProducts[] = {"V100", "A100", "L4", "H100", "B200"};
+constexpr const char* kProducts[kNumCuptiChips] = {"V100", "A100", "L4", "H100", "B200"};  // by CuptiChip
 
 }  // namespace
 
@@ -34,7 +34,7 @@ int cupti_chip_named(std::string_view name) {
 uint32_t cupti_chip_of(const Chip& product) {
   for (uint32_t i = 0; i < kNumCuptiChips; ++i)
     if (std::string_view(kProducts[i]) == product.name) return i;
-  return 3;  // H200
+  return kGh100;  // H200
 }
 
 Unit unit_named(std::string_view name) {

@@ -1,5 +1,6 @@
 // Hardware units of the simulated chips: how many there are, how fast they run, what one can do in a cycle.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -7,15 +8,18 @@
 
 namespace sim {
 
-// Chips by CUPTI's names, in the order of the bits in counter_names.def.
-constexpr const char* kCuptiChips[] = {"GV100", "GA100", "AD104", "GH100", "GB100"};
-constexpr uint32_t kNumCuptiChips = 5;
+// Chips as CUPTI tells them apart, in the order of the bits in counter_names.def.
+enum CuptiChip : uint32_t { kGv100, kGa100, kAd104, kGh100, kGb100, kNumCuptiChips };
+constexpr const char* kCuptiChips[kNumCuptiChips] = {"GV100", "GA100", "AD104", "GH100", "GB100"};
+// What counts: the range profiler or PM sampling. They have different metrics, and different limits.
+enum class Profiler : uint8_t { kRange, kSampling };
 // Index of a chip by CUPTI's name; -1: not modelled.
 int cupti_chip_named(std::string_view name);
 // Of the product that the simulated machine has (H100 and H200 are both GH100).
 uint32_t cupti_chip_of(const Chip& product);
 
 enum class Unit : uint8_t { kSm, kSmsp, kL1tex, kLts, kDram, kGpc, kTpc, kGpu, kSys, kLink, kOther };
+constexpr size_t kUnits = static_cast<size_t>(Unit::kOther) + 1;
 Unit unit_named(std::string_view name);
 
 // Number of instances of a unit on the whole GPU.

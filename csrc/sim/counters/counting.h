@@ -1,4 +1,4 @@
-// Counters being collected: what launches ask, and what a reset needs.
+// Counters being collected: what launches ask, on the thread that launches, and what a reset needs.
 #pragma once
 #include <atomic>
 #include <optional>

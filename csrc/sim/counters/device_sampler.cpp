@@ -13,14 +13,15 @@ namespace sim {
 namespace {
 
 constexpr size_t kSampleBytes = 6 * 1024;  // of hardware buffer, for occupancy, IPC and DRAM
-constexpr uint32_t kGa100 = 1;
+
+constexpr uint32_t kEmptyAtStop = 2;  // records without a duration that a stop leaves behind
 
 }  // namespace
 
 CUptiResult Sampler::data_size(CUpti_PmSampling_GetCounterDataSize_Params& p) {
   const std::lock_guard lock(x_mutex);
   if (!p.pMetricNames || !p.numMetrics || !p.maxSamples) return CUPTI_ERROR_INVALID_PARAMETER;
-  const auto ids = raws_of_metrics(p.pMetricNames, p.numMetrics, cupti_chip_of(x_chip), true);
+  const auto ids = raws_of_metrics(p.pMetricNames, p.numMetrics, cupti_chip_of(x_chip), Profiler::kSampling);
   if (!ids) return CUPTI_ERROR_INVALID_PARAMETER;
   x_data_ids = *ids;
   x_data_rows = p.maxSamples;
@@ -31,7 +32,8 @@ CUptiResult Sampler::data_size(CUpti_PmSampling_GetCounterDataSize_Params& p) {
 CUptiResult Sampler::initialize_data(CUpti_PmSampling_CounterDataImage_Initialize_Params& p) {
   const std::lock_guard lock(x_mutex);
   if (x_data_rows == 0) return CUPTI_ERROR_INVALID_OPERATION;
-  return CounterData::initialize(p.pCounterData, p.counterDataSize, x_chip, true, x_data_ids, x_data_rows)
+  return CounterData::initialize(p.pCounterData, p.counterDataSize, x_chip, Profiler::kSampling, x_data_ids,
+                                 x_data_rows)
              ? CUPTI_SUCCESS
              : CUPTI_ERROR_INVALID_PARAMETER;
 }
@@ -40,7 +42,7 @@ CUptiResult Sampler::configure(const CUpti_PmSampling_SetConfig_Params& p) {
   const std::lock_guard lock(x_mutex);
   if (x_started) return CUPTI_ERROR_INVALID_OPERATION;
   CounterConfig config;
-  if (!read_config(p.pConfig, p.configSize, config) || !config.sampling ||
+  if (!read_config(p.pConfig, p.configSize, config) || config.profiler != Profiler::kSampling ||
       config.chip != cupti_chip_of(x_chip) || p.samplingInterval == 0 ||
       p.hardwareBufferSize < kSampleBytes || p.triggerMode < 0 ||
       p.triggerMode >= CUPTI_PM_SAMPLING_TRIGGER_MODE_COUNT)
@@ -90,7 +92,7 @@ CUptiResult Sampler::stop() {
   const std::lock_guard lock(x_mutex);
   if (!x_started) return CUPTI_ERROR_INVALID_OPERATION;
   sample_until(Machine::get().now());
-  x_tail = 2;
+  x_tail = kEmptyAtStop;
   x_started = false;
   g_started_samplers.fetch_sub(1);
   g_counting.fetch_sub(1);
@@ -174,7 +176,7 @@ CUptiResult Sampler::decode(CUpti_PmSampling_DecodeData_Params& p) {
   const std::lock_guard lock(x_mutex);
   if (!x_configured) return CUPTI_ERROR_INVALID_OPERATION;
   const CounterData data(p.pCounterDataImage, p.counterDataImageSize);
-  if (!data.valid() || !data.sampling()) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!data.valid() || data.profiler() != Profiler::kSampling) return CUPTI_ERROR_INVALID_PARAMETER;
   if (x_started) sample_until(Machine::get().now());
   p.decodeStopReason = CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS;
   if (x_stuck || x_overflow || (x_started && strikes(CUPTISIM_FAULT_SAMPLER_STUCK))) {

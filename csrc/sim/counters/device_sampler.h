@@ -1,5 +1,5 @@
 // PM sampling of one device: every interval the counters of whatever runs on it, through a hardware buffer
-// that may overflow.
+// that may overflow. Threads that launch add their kernels, the profiler's thread starts, stops and decodes.
 #pragma once
 #include <cupti_pmsampling.h>
 
@@ -17,14 +17,17 @@ class Sampler {
  public:
   explicit Sampler(const Chip& chip) : x_chip(chip) {}
 
+  // CUPTI's functions of these names.
   CUptiResult data_size(CUpti_PmSampling_GetCounterDataSize_Params& p);
   CUptiResult initialize_data(CUpti_PmSampling_CounterDataImage_Initialize_Params& p);
   CUptiResult configure(const CUpti_PmSampling_SetConfig_Params& p);
   CUptiResult start();
   CUptiResult stop();
   CUptiResult decode(CUpti_PmSampling_DecodeData_Params& p);
+  // Before the object goes: as a stop.
   void shut_down();
 
+  // One that was placed on the device; it counts if the sampler is configured.
   void add_kernel(const Work& work);
 
  private:
@@ -33,6 +36,7 @@ class Sampler {
     std::vector<double> sums;  // as the configuration's entries
   };
 
+  // All below: x_mutex is held.
   void sample_until(uint64_t now);
   std::vector<double> values_of(uint64_t start, uint64_t end) const;
   void forget_kernels();
@@ -59,8 +63,8 @@ class Sampler {
 
   // The counters run on while nothing is sampled: the first sample after a start has that too.
   std::deque<Kernel> x_unsampled;  // placed since the last stop
-  std::vector<double>
-      x_before;          // what the first sample has beyond its own time; as the configuration's entries
+  // What the first sample has beyond its own time; as the configuration's entries.
+  std::vector<double> x_before;
   uint64_t x_first = 0;  // start of that sample
 };
 

@@ -122,21 +122,22 @@ class Evaluation {
 
 }  // namespace
 
-bool chip_has(const Metric& m, uint32_t cupti_chip, bool sampling) {
-  if (((sampling ? m.sampling_chips : m.range_chips) >> cupti_chip & 1) == 0) return false;
+bool chip_has(const Metric& m, uint32_t cupti_chip, Profiler profiler) {
+  if (((profiler == Profiler::kSampling ? m.sampling_chips : m.range_chips) >> cupti_chip & 1) == 0)
+    return false;
   const auto lacking = fault(CUPTISIM_FAULT_MISSING_METRIC);
   return !lacking || !missing_metric(m.name);
 }
 
-std::optional<MetricRef> find_metric(std::string_view name, uint32_t cupti_chip, bool sampling) {
+std::optional<MetricRef> find_metric(std::string_view name, uint32_t cupti_chip, Profiler profiler) {
   // The longest base name that the name begins with: base names may have dots themselves.
   for (size_t end = name.size(); end != std::string_view::npos && end > 0; end = name.rfind('.', end - 1)) {
     const Metric* m = metric_named(name.substr(0, end));
     if (!m) continue;
-    if (!chip_has(*m, cupti_chip, sampling)) return std::nullopt;
+    if (!chip_has(*m, cupti_chip, profiler)) return std::nullopt;
     if (end == name.size()) return MetricRef{m};
     for (const Full& f : full_names(m->type))
-      if (f.text == name.substr(end)) return MetricRef{m, f.rollup, f.sub, false};
+      if (f.text == name.substr(end)) return MetricRef{m, f.rollup, f.sub, true};
     return std::nullopt;
   }
   return std::nullopt;
@@ -194,11 +195,11 @@ std::vector<RawId> needed_raws(const MetricRef& ref) {
 }
 
 std::optional<std::vector<RawId>> raws_of_metrics(const char* const* names, size_t count, uint32_t cupti_chip,
-                                                  bool sampling) {
+                                                  Profiler profiler) {
   std::vector<RawId> all;
   for (size_t i = 0; i < count; ++i) {
-    const auto ref = names[i] ? find_metric(names[i], cupti_chip, sampling) : std::nullopt;
-    if (!ref || !ref->complete()) return std::nullopt;
+    const auto ref = names[i] ? find_metric(names[i], cupti_chip, profiler) : std::nullopt;
+    if (!ref || !ref->complete) return std::nullopt;
     const auto needed = needed_raws(*ref);
     all.insert(all.end(), needed.begin(), needed.end());
   }

@@ -1,5 +1,5 @@
 // Objects that a C API hands out as pointers: a pointer that was given back, or never handed out, finds
-// nothing.
+// nothing. Any thread; who found an object keeps it alive, but may find it shut down.
 #pragma once
 #include <map>
 #include <memory>
@@ -21,6 +21,7 @@ class Registry {
     return slot.get();
   }
 
+  // nullptr: none has it.
   std::shared_ptr<T> of(const Key& key) {
     const std::lock_guard lock(x_mutex);
     const auto at = x_objects.find(key);
@@ -34,6 +35,7 @@ class Registry {
     return nullptr;
   }
 
+  // The handle is given back.
   std::shared_ptr<T> take(const void* handle) {
     const std::lock_guard lock(x_mutex);
     for (auto at = x_objects.begin(); at != x_objects.end(); ++at)

@@ -15,6 +15,7 @@ namespace {
 
 std::atomic<uint32_t> g_cache{0}, g_locked{0}, g_locks{0}, g_unlocks{0};  // g_locked: CUpti_ClockControl_Mode
 
+constexpr int kFirstClockMode = 1, kLastClockMode = 2;  // CUpti_ClockControl_Mode
 // CUpti_ClockControl_Status; the lock may be somebody else's.
 constexpr int kUnlocked = 1, kLocked = 2;
 
@@ -34,7 +35,8 @@ using namespace sim;
 SIM_EXPORT CUptiResult CUPTIAPI cuptiClockControlLock(CUcontext context, int mode) {
   SIM_FAULTS("cuptiClockControlLock");
   if (!has_controls()) return CUPTI_ERROR_API_NOT_IMPLEMENTED;
-  if (!Machine::get().find_context(context) || mode < 1 || mode > 2) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!Machine::get().find_context(context) || mode < kFirstClockMode || mode > kLastClockMode)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   if (others_hold_clocks() || g_locked) return CUPTI_SUCCESS;
   g_locked = static_cast<uint32_t>(mode);
   ++g_locks;

@@ -1,4 +1,4 @@
-// The profiler objects of the process.
+// The profiler objects of the process: those that the profiler enabled and has not disabled yet.
 #pragma once
 #include "sim/counters/device_sampler.h"
 #include "sim/counters/object_registry.h"
@@ -9,7 +9,7 @@ namespace sim {
 Registry<const Context*, RangeSession>& range_sessions();
 Registry<uint32_t, Sampler>& samplers();  // by device
 
-// The chip of a device, as the profiler sees it.
+// The chip of a device, as the profiler sees it (a fault can make it another one than the machine's).
 const Chip& chip_of_device(uint32_t device);
 
 // cuptiProfilerInitialize was called.

@@ -17,8 +17,8 @@ std::string joined_range_name(std::string_view levels, const char* delimiter) {
 }
 
 const char* kept_text(const std::string& text) {
-  static std::mutex mutex;  // guards the texts
-  static auto* texts = new std::unordered_set<std::string>;
+  static std::mutex mutex;                                   // guards the texts
+  static auto* texts = new std::unordered_set<std::string>;  // never destroyed (Machine::get)
   const std::lock_guard lock(mutex);
   return texts->insert(text).first->c_str();
 }

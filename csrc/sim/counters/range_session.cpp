@@ -21,7 +21,7 @@ CUptiResult RangeSession::data_size(CUpti_RangeProfiler_GetCounterDataSize_Param
   const std::lock_guard lock(x_mutex);
   if (!p.pMetricNames || !p.numMetrics || !p.maxNumOfRanges || p.maxNumRangeTreeNodes < p.maxNumOfRanges)
     return CUPTI_ERROR_INVALID_PARAMETER;
-  const auto ids = raws_of_metrics(p.pMetricNames, p.numMetrics, cupti_chip_of(x_chip), false);
+  const auto ids = raws_of_metrics(p.pMetricNames, p.numMetrics, cupti_chip_of(x_chip), Profiler::kRange);
   if (!ids) return CUPTI_ERROR_INVALID_PARAMETER;
   x_data_ids = *ids;
   x_data_rows = p.maxNumOfRanges;
@@ -34,7 +34,8 @@ CUptiResult RangeSession::initialize_data(CUpti_RangeProfiler_CounterDataImage_I
   if (x_started || x_data_rows == 0) return CUPTI_ERROR_INVALID_OPERATION;
   // An image that is cleared loses its ranges: what this session places next begins at the top.
   if (p.pCounterData == x_image) x_placed.clear();
-  return CounterData::initialize(p.pCounterData, p.counterDataSize, x_chip, false, x_data_ids, x_data_rows)
+  return CounterData::initialize(p.pCounterData, p.counterDataSize, x_chip, Profiler::kRange, x_data_ids,
+                                 x_data_rows)
              ? CUPTI_SUCCESS
              : CUPTI_ERROR_INVALID_PARAMETER;
 }
@@ -44,8 +45,9 @@ CUptiResult RangeSession::configure(const CUpti_RangeProfiler_SetConfig_Params& 
   if (x_started) return CUPTI_ERROR_INVALID_OPERATION;
   CounterConfig config;
   const CounterData data(p.pCounterDataImage, p.counterDataImageSize);
-  if (!read_config(p.pConfig, p.configSize, config) || config.sampling || !data.valid() || data.sampling() ||
-      config.chip != cupti_chip_of(x_chip) || data.chip() != config.chip)
+  if (!read_config(p.pConfig, p.configSize, config) || config.profiler != Profiler::kRange || !data.valid() ||
+      data.profiler() != Profiler::kRange || config.chip != cupti_chip_of(x_chip) ||
+      data.chip() != config.chip)
     return CUPTI_ERROR_INVALID_PARAMETER;
   const bool user = p.range == CUPTI_UserRange, kernel = p.replayMode == CUPTI_KernelReplay;
   if ((!user && p.range != CUPTI_AutoRange) || p.replayMode <= CUPTI_Replay_INVALID ||
@@ -59,7 +61,7 @@ CUptiResult RangeSession::configure(const CUpti_RangeProfiler_SetConfig_Params& 
   const uint16_t target = p.targetNestingLevel ? p.targetNestingLevel : p.minNestingLevel;
   if (target < p.minNestingLevel || target >= p.minNestingLevel + p.numNestingLevels)
     return CUPTI_ERROR_INVALID_PARAMETER;
-  for (const RawId id : unavailable_raws(config.chip, false))
+  for (const RawId id : unavailable_raws(config.chip, Profiler::kRange))
     if (std::ranges::any_of(config.entries, [id](const auto& e) { return e.id == id; }))
       return CUPTI_ERROR_NOT_SUPPORTED;
   // A later pass of application replay completes the rows of an earlier process.
@@ -213,7 +215,7 @@ Placed RangeSession::execute(const Work& work, Stream& stream, uint64_t duration
     (pass == 0 ? m.truth.bytes_saved : m.truth.bytes_restored).fetch_add(bytes);
     if (pass > 0) m.truth.kernels_replayed.fetch_add(1);
     if (!given_times) {
-      run.at.start = m.schedule(&x_context, stream, earliest + copy, duration, false);
+      run.at.start = m.schedule(&x_context, stream, earliest + copy, duration, Overlap::kAllowed);
       run.at.end = run.at.start + duration;
       earliest = run.at.end + m.launch_latency();
     }

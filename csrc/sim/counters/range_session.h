@@ -1,4 +1,5 @@
 // The range profiler of one context: configuration, the pass it is in, ranges collected and not yet decoded.
+// Threads that launch call run_kernel and add_to_ranges, the profiler's thread the rest.
 #pragma once
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
@@ -22,6 +23,7 @@ class RangeSession {
  public:
   RangeSession(Context& context, const Chip& chip) : x_context(context), x_chip(chip) {}
 
+  // CUPTI's functions of these names.
   CUptiResult data_size(CUpti_RangeProfiler_GetCounterDataSize_Params& p);
   CUptiResult initialize_data(CUpti_RangeProfiler_CounterDataImage_Initialize_Params& p);
   CUptiResult configure(const CUpti_RangeProfiler_SetConfig_Params& p);
@@ -33,7 +35,9 @@ class RangeSession {
   // Before the object goes: as a stop, whatever is open.
   void shut_down();
 
+  // An automatic range of its own (run_counted); none: not started, or ranges are the user's.
   std::optional<CountedRun> run_kernel(const Work& work, Stream& stream, uint64_t duration);
+  // To the ranges that the user has open.
   void add_to_ranges(const Work& work, const KernelCounters& counters);
 
  private:
@@ -64,8 +68,7 @@ class RangeSession {
 
   std::mutex x_mutex;  // guards all; a counted launch holds it until the kernel is done
   Context& x_context;
-  const uint32_t x_process =
-      this_process_id();  // a forked child has no context, and nothing in it is counted
+  const uint32_t x_process = this_process_id();  // a forked child has no context: nothing in it is counted
   const Chip& x_chip;
   std::vector<RawId> x_data_ids;  // of the last data_size
   size_t x_data_rows = 0;

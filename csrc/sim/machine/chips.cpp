@@ -6,6 +6,8 @@
 namespace sim {
 namespace {
 
+// name, product, compute capability, SMs, kHz, warps and blocks an SM, shared memory an SM, L2, copy engines,
+// memory, KB/s
 constexpr Chip kChips[] = {
     {"H100", "NVIDIA H100 80GB HBM3 (simulated)", 9, 0, 132, 1980000, 64, 32, 233472, 52428800, 3,
      85520809984ull, 3352320000ull},

@@ -17,7 +17,7 @@ namespace {
 
 std::mutex g_faults_mutex;  // guards the list
 std::vector<std::shared_ptr<const Fault>>& faults() {
-  static auto* list = new std::vector<std::shared_ptr<const Fault>>;
+  static auto* list = new std::vector<std::shared_ptr<const Fault>>;  // never destroyed (Machine::get)
   return *list;
 }
 

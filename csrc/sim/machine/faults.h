@@ -1,4 +1,5 @@
-// Scripted faults (cuptisim_inject).
+// Scripted faults (cuptisim_inject). Any thread may inject and ask. While there are none, asking costs one
+// load.
 #pragma once
 #include <cupti_result.h>
 
@@ -12,11 +13,12 @@
 
 namespace sim {
 
+// Its numbers mean what cuptisim.h says of its kind.
 struct Fault {
-  int kind;
+  int kind;  // cuptisim_fault
   std::string name;
   uint64_t a, b, c;
-  mutable std::atomic<uint64_t> seen{0};
+  mutable std::atomic<uint64_t> seen{0};  // how often it was asked whether it strikes
 };
 
 extern std::atomic<bool> g_any_fault;

@@ -24,9 +24,12 @@ struct Places {
 };
 
 Places& places() {
-  static auto* p = new Places;
+  static auto* p = new Places;  // never destroyed (Machine::get)
   return *p;
 }
+
+constexpr std::chrono::seconds kForkWaits{1};  // for somebody to be done with the machine
+constexpr std::chrono::microseconds kLookForLeavers{200};
 
 thread_local std::atomic<bool>* t_place = nullptr;  // Inside::Thread::inside, for the handlers of fork
 
@@ -36,14 +39,15 @@ const int g_places_at_fork = pthread_atfork(
     [] {
       Places& p = places();
       std::unique_lock lock(p.mutex);
-      p.opened.wait_for(lock, std::chrono::seconds(1), [&p] { return !p.closed.load(); });
+      p.opened.wait_for(lock, kForkWaits, [&p] { return !p.closed.load(); });
       lock.release();
     },
     [] { places().mutex.unlock(); },
     [] {
       Places& p = places();
       p.mutex.unlock();
-      new (&p.opened) std::condition_variable;
+      new (&p.opened)
+          std::condition_variable;  // made anew in place: threads that waited on the old one are not here
       p.closed = false;
       p.free.clear();
       for (auto& place : p.all)
@@ -104,7 +108,7 @@ Alone::Alone(std::chrono::milliseconds limit) {
   };
   while (somebody()) {
     // Who leaves says nothing, so that leaving costs nothing; it is short, or longer than `limit` anyway.
-    p.opened.wait_for(lock, std::chrono::microseconds(200), [] { return false; });
+    p.opened.wait_for(lock, kLookForLeavers, [] { return false; });
     if (Clock::now() < until) continue;
     p.closed = false;
     p.opened.notify_all();

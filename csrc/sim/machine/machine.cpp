@@ -173,8 +173,8 @@ const Stream* Machine::find_stream(Context* context, CUstream handle) {
   return nullptr;
 }
 
-uint64_t Machine::schedule(Context* c, Stream& s, uint64_t earliest, uint64_t duration, bool serialise) {
-  if (serialise) {
+uint64_t Machine::schedule(Context* c, Stream& s, uint64_t earliest, uint64_t duration, Overlap overlap) {
+  if (overlap == Overlap::kNone) {
     const std::lock_guard lock(c->mutex);
     const uint64_t start = std::max({earliest, s.busy_until.load(), c->busy_until.load()});
     raise_to(s.busy_until, start + duration);

@@ -1,4 +1,7 @@
 // The simulated machine: clock, devices, contexts, streams, events, and what really happened.
+//
+// One a process. Any thread may call in, and must be Inside (inside.h) while it holds what it was given:
+// reset() frees contexts and streams, and is called by one that is Alone.
 #pragma once
 #include <cuda.h>
 #include <cupti_activity.h>
@@ -17,6 +20,7 @@
 
 namespace sim {
 
+// A product, not CUPTI's chip (counter_units.h): H100 and H200 have the same.
 struct Chip {
   const char* name;
   const char* product;
@@ -27,7 +31,7 @@ struct Chip {
 // nullptr: no such chip. No name: H100.
 const Chip* chip_named(const char* name);
 
-constexpr uint32_t kDefaultStream = 7;
+constexpr uint32_t kDefaultStream = 7;  // its ID in NVIDIA's records
 
 constexpr size_t kPendingLaunches = 1024;  // that a stream takes before a launch waits
 
@@ -57,7 +61,11 @@ struct Event {
   uint32_t capture = 0;  // recorded in a stream that was being captured into this graph
 };
 
-// Who is told of contexts as they come to be: those who write records of them.
+// Whether a kernel may run beside others of its context.
+enum class Overlap { kAllowed, kNone };
+
+// Who is told of contexts as they come to be: those who write records of them. Called on the thread that
+// makes one, no lock held.
 struct ContextWatch {
   bool (*wants_latency)();  // Context::latency
   void (*made)(Context&);
@@ -65,8 +73,11 @@ struct ContextWatch {
 
 class Machine {
  public:
+  // Never destroyed, like all here that threads share: the program's and our own still call in while the
+  // process ends.
   static Machine& get();
   void set_watch(const ContextWatch* watch) { x_watch = watch; }  // lives on
+  // The caller is Alone.
   void reset(const cuptisim_config& config);
   // It is configured so.
   bool is(const cuptisim_config& config) const;
@@ -89,15 +100,15 @@ class Machine {
   // Context `id` on `device`, made if new (0: the device's primary one), with its CONTEXT record and
   // callbacks. nullptr: that context is another device's.
   Context* context(uint32_t device, uint32_t id);
+  // nullptr: no such context, or none any more.
   Context* find_context(CUcontext handle);
   std::vector<Context*> contexts();
   void destroy_context(Context* context);
   Stream& stream(Context* context, uint32_t id);
   const Stream* find_stream(Context* context, CUstream handle);
 
-  // Places work of `duration` on a stream after `earliest`; returns its start. `serialise`: alone in its
-  // context.
-  uint64_t schedule(Context* context, Stream& stream, uint64_t earliest, uint64_t duration, bool serialise);
+  // Places work of `duration` on a stream after `earliest`; returns its start.
+  uint64_t schedule(Context* context, Stream& stream, uint64_t earliest, uint64_t duration, Overlap overlap);
   // A launch at `now` that ends at `end`: waits while too many before it are pending, unless the clock is
   // virtual. Whether it waited.
   bool queue(Stream& stream, uint64_t now, uint64_t end);
@@ -112,14 +123,16 @@ class Machine {
   uint64_t launch_latency() const { return x_latency; }
   uint32_t api_call_ns() const { return x_api_ns; }
 
-  std::atomic<uint32_t> next_correlation{0};
-  struct {
+  // Written by whoever calls in.
+  std::atomic<uint32_t> next_correlation{0};  // the last that was given
+  struct {                                    // as cuptisim_truth
+
     std::atomic<uint64_t> api_calls{0}, kernels{0}, memcpys{0}, memsets{0}, records_written{0},
         kernel_records_written{0}, records_dropped{0}, kernel_records_dropped{0}, buffers_requested{0},
         buffers_completed{0}, callbacks{0}, kernels_replayed{0}, bytes_saved{0}, bytes_restored{0},
         ranges_collected{0}, ranges_dropped{0}, counter_configs{0}, samples_produced{0}, samples_lost{0};
   } truth;
-  std::atomic<uint64_t> seed{1};
+  std::atomic<uint64_t> seed{1};  // of the next shuffle
 
  private:
   std::atomic<uint32_t> x_version{130001};
@@ -137,9 +150,9 @@ class Machine {
   std::atomic<uint64_t> x_generation{1};  // changes when a remembered Context may be gone
   std::mutex x_mutex;                     // guards the rest
   std::map<uint32_t, std::unique_ptr<Context>> x_contexts;
-  std::vector<std::unique_ptr<Context>>
-      x_destroyed;  // until reset: late users of a handle find it dead, not gone
-  std::map<uint32_t, uint32_t> x_primary;
+  // Until reset: late users of a handle find it dead, not gone.
+  std::vector<std::unique_ptr<Context>> x_destroyed;
+  std::map<uint32_t, uint32_t> x_primary;  // device -> context
   std::map<uint32_t, Event> x_events;
   uint64_t x_event_syncs = 0;
 
@@ -147,6 +160,7 @@ class Machine {
 };
 
 // Thread and process IDs as records carry them.
+// `system`: the system's, as cuptiSetThreadIdType asks for; else what CUPTI gives unasked.
 uint32_t this_thread_id(bool system);
 void set_this_thread_id(uint32_t tid);
 uint32_t this_process_id();

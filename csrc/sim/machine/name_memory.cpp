@@ -12,7 +12,7 @@
 namespace sim {
 namespace {
 
-constexpr size_t kNameSlot = 512;
+constexpr size_t kNameSlot = 512;  // bytes; longer names have memory of their own, which is not used again
 
 struct Names {
   std::mutex mutex;  // guards the two below
@@ -22,7 +22,7 @@ struct Names {
 };
 
 Names& names() {
-  static Names* n = new Names;
+  static Names* n = new Names;  // never destroyed (Machine::get)
   return *n;
 }
 

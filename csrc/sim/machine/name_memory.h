@@ -3,6 +3,7 @@
 
 namespace sim {
 
+// The copy of this text, for as long as its module is loaded; null: "". Any thread.
 const char* intern(const char* text);
 
 // A module was unloaded: its names are gone and their memory serves the next new names, so that a pointer

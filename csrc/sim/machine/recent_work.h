@@ -16,6 +16,7 @@ struct PlacedKernel {
   uint64_t launched, start, end;
 };
 
+// Threads that launch add, whoever ends a range asks.
 class RecentWork {
  public:
   void add(const PlacedKernel& kernel);

@@ -16,6 +16,7 @@ inline uint64_t read_clock(clockid_t id) {
 }
 inline uint64_t monotonic() { return read_clock(CLOCK_MONOTONIC); }
 
+// Set by control calls, read by every thread that writes a record.
 class RecordClock {
  public:
   RecordClock() { reset(false); }
@@ -39,8 +40,8 @@ class RecordClock {
  private:
   bool x_virtual = false;
   std::atomic<CUpti_TimestampCallbackFunc> x_function{nullptr};
-  std::atomic<int64_t> x_offset{0};
-  std::atomic<bool> x_spoils{false};
+  std::atomic<int64_t> x_offset{0};   // ns: this clock's reading less the machine's
+  std::atomic<bool> x_spoils{false};  // the next record of GPU work gets times that cannot be
 };
 
 }  // namespace sim

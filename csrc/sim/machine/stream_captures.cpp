@@ -28,7 +28,7 @@ struct Sequence {
 std::atomic<size_t> g_open{0};  // most calls come while nothing is captured
 std::mutex g_captures_mutex;    // guards the list
 std::vector<Sequence>& sequences() {
-  static auto* list = new std::vector<Sequence>;
+  static auto* list = new std::vector<Sequence>;  // never destroyed (Machine::get)
   return *list;
 }
 

@@ -1,4 +1,5 @@
-// Which streams are being captured into graphs, by which thread, and what breaks that.
+// Which streams are being captured into graphs, by which thread, and what breaks that. Any thread may call;
+// while nothing is captured most of it costs one load.
 #pragma once
 #include <cuda.h>
 

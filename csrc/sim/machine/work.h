@@ -6,9 +6,16 @@
 
 namespace sim {
 
+// Which of CUDA's two interfaces a call is of. A runtime call ends in a driver call, under the same
+// correlation ID.
+enum class Api : uint8_t { kRuntime, kDriver };
+
+// When a piece of work runs, ns of the machine's time.
 struct Placed {
   uint64_t start, end;
 };
+
+constexpr uint64_t kUsualDuration = 1000;  // ns, of work that was given none
 
 // A piece of GPU work: what asked for it, and where and when it runs.
 struct Work {
