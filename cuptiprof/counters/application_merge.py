@@ -183,6 +183,7 @@ def _compute(first: Result, read: Mapping[str, Array], metrics: Sequence[Metric]
 
 
 def _spread(row: Int64, value: Float64, size: int) -> Float64:
+    """Values at their rows; NaN elsewhere."""
     out = np.full(size, np.nan)
     out[row] = value
     return out

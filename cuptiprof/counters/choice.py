@@ -69,6 +69,7 @@ def inputs_of(metrics: Sequence[Metric]) -> list[str]:
 
 
 def passes_of(groups: Sequence[_core.PassGroup]) -> int:
+    """How often work must run to be read in all of these groups."""
     return sum(g.passes for g in groups)
 
 
@@ -92,6 +93,7 @@ def _replay(
 
 
 def _iterate(planner: _core.MetricPlanner, metrics: Sequence[Metric], named: set[str]) -> Choice:
+    """Groups of one pass each; what takes several by itself is left out, or refused where the user named it."""
     several = {i for i in inputs_of(metrics) if passes_of(planner.plan([i])) > 1}
     kept = [m for m in metrics if several.isdisjoint(m.inputs)]
     lost = [m.name for m in metrics if m.name in named and not several.isdisjoint(m.inputs)]
@@ -105,6 +107,7 @@ def _iterate(planner: _core.MetricPlanner, metrics: Sequence[Metric], named: set
 
 
 def _all_by_turns(planner: _core.MetricPlanner, metrics: Sequence[Metric]) -> Choice:
+    """As ``_iterate``, with every metric: MetricError where one takes several passes by itself."""
     return Choice("iterate", metrics, planner.one_pass_groups(inputs_of(metrics)), {})
 
 

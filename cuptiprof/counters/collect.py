@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ _GEOMETRY = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 Rows = Mapping[str, Array]
 
 
-def make_tables(plan: CounterPlan, rows: Rows, text_of: Any, strings: Strings) -> dict[str, Table]:
-    """Both tables.
+def make_tables(plan: CounterPlan, rows: Rows, text_of: Callable[[int], str], strings: Strings) -> dict[str, Table]:
+    """``metric_ranges`` and ``metrics``.
 
     Args:
         rows: what ``Session.take_counters()`` gave: one row a range that was read, in one pass group.
@@ -54,6 +54,7 @@ def _matrix(plan: CounterPlan, rows: Rows, group: int) -> tuple[npt.NDArray[np.i
 
 
 def _base_columns(rows: Rows, index: npt.NDArray[np.intp]) -> dict[str, Array]:
+    """What ``metric_ranges`` takes from these native rows as it is."""
     out = {
         c: rows[c][index] for c in ("start", "end", "name", "region", "thread", "device", "context", "stream", "kind")
     }
@@ -64,7 +65,7 @@ def _base_columns(rows: Rows, index: npt.NDArray[np.intp]) -> dict[str, Array]:
 
 
 def _long(values: npt.NDArray[np.float64], groups: Array) -> dict[str, Array]:
-    """Long form of single values, (ranges, metrics)."""
+    """Values that were read once, (ranges, metrics), as columns of ``metrics``. `groups`: of each metric, from 1."""
     count, width = values.shape
     flat = values.reshape(-1)
     return {
@@ -81,6 +82,7 @@ def _long(values: npt.NDArray[np.float64], groups: Array) -> dict[str, Array]:
 
 
 def _group_of(plan: CounterPlan) -> dict[str, int]:
+    """Perfworks name -> the first group that reads it."""
     return {name: g for g, group in reversed(list(enumerate(plan.groups))) for name in group.metrics}
 
 
@@ -92,6 +94,7 @@ def _groups_of_metrics(plan: CounterPlan) -> Array:
 
 
 def _evaluate(metrics: tuple[Metric, ...], inputs: Mapping[str, npt.NDArray[np.float64]], count: int) -> Any:
+    """(ranges, metrics), from the perfworks values of `count` ranges."""
     out = np.empty((count, len(metrics)))
     for j, m in enumerate(metrics):
         out[:, j] = m.value(inputs)
@@ -99,6 +102,7 @@ def _evaluate(metrics: tuple[Metric, ...], inputs: Mapping[str, npt.NDArray[np.f
 
 
 def _one_by_one(plan: CounterPlan, rows: Rows) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Each native row is a range with all values: there is one group."""
     index, values = _matrix(plan, rows, 0)
     inputs = {name: values[:, j] for j, name in enumerate(plan.groups[0].metrics)}
     table = _evaluate(plan.metrics, inputs, len(index))

@@ -10,7 +10,7 @@ from cuptiprof.errors import MetricError
 CACHES = ("all", "none")
 CLOCKS = ("base", "boost", "none")
 _MODES = {"none": 0, "base": 1, "boost": 2}  # CUpti_ClockControl_Mode
-_SINCE = 130400
+_SINCE = 130400  # cuptiGetVersion()
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Controls:
         """CUpti_ClockControl_Mode; 0: none."""
         return _MODES[self.clocks]
 
-    def notes(self, strategy: str, passes: int, held: bool, others: bool, error: int) -> list[str]:
+    def notes(self, strategy: str, passes: int, *, held: bool, others: bool, error: int) -> list[str]:
         """What the reader of the values must know.
 
         Args:
@@ -77,6 +77,6 @@ def make_controls(caches: str | None, clocks: str | None, strategy: str, library
     return Controls(
         caches or ("all" if default else "none"),
         clocks or ("base" if default else "none"),
-        clocks not in (None, "none"),
-        possible,
+        wanted=clocks not in (None, "none"),
+        possible=possible,
     )

@@ -22,6 +22,7 @@ EVENTS: dict[str, str] = dict(_core.COUNTER_EVENTS)
 """Reason -> what it counts, of ``metadata["counters"]["events"]``."""
 
 _NOT_UNCOUNTED = ("nested", "differing", "overflows", "not_run")
+"""Events that leave nothing without values that was to have some."""
 
 
 class CounterWarning(UserWarning):
@@ -29,7 +30,17 @@ class CounterWarning(UserWarning):
 
 
 class LiveCounters:
-    """Made when a session starts; Python's side of its counters."""
+    """Python's side of a session's counters: made when the session starts, asked for each of its results.
+
+    Its session calls it from one control call at a time.
+
+    Args:
+        stepped: the program calls ``step()``, so that "auto" may spread passes over steps.
+        explain: print the plan to stderr.
+
+    Raises:
+        MetricError: what :func:`~cuptiprof.counters.plan.make_plan` refuses, or a filter that the strategy has no use for.
+    """
 
     def __init__(
         self,
@@ -112,7 +123,11 @@ class LiveCounters:
         elif strategy == "sample":
             notes.append("samples cover the whole device, work of other processes included")
         notes += self.plan.controls.notes(
-            strategy, self.plan.passes, total["clocks_held"], total["clocks_of_others"], total["clocks_error"]
+            strategy,
+            self.plan.passes,
+            held=total["clocks_held"],
+            others=total["clocks_of_others"],
+            error=total["clocks_error"],
         )
         if total["other_chip"]:
             notes.append(
@@ -157,6 +172,7 @@ class LiveCounters:
 
 
 def _with_configs(tables: dict[str, Table]) -> Table:
+    """The kernels, with their grids and blocks."""
     kernels = tables["kernels"]
     kernels.configs = tables["launch_configs"]
     return kernels

@@ -20,17 +20,14 @@ if TYPE_CHECKING:
 
 # Chips whose sampling can only be triggered by the system clock (CUPTI 13.0, cupti_pmsampling.h).
 _CYCLE_TRIGGER = ("TU1", "GA100", "GV1")
+_RING_MISSING = "TU1"  # Turing cannot overwrite its oldest samples (CUPTI 13.0, cupti_pmsampling.h)
 # Room for a second of samples: a decoding thread that is kept waiting must not lose any. Bytes of a sample are those of
 # occupancy, IPC and DRAM traffic on an H100.
 _SAMPLE_BYTES = 6 << 10
 _MIN_SAMPLE_BUFFER, _MAX_SAMPLE_BUFFER = 64 << 20, 512 << 20
 _SYSTEM_CLOCK_HZ = 1.2e9  # nominal: samples carry their real times
-
-
 # What in the name of a counter says that its value depends on how long was measured.
 _TIMED = ("per_second", "elapsed", "gpu__time")
-
-
 # Units of PCIe and NVLink, which are the device's: before CUDA 13.1 its list of counters lacks them.
 _LINKS = ("pcie", "nvl", "ctc")
 
@@ -40,6 +37,8 @@ class CounterPlan:
     """How a request is carried out on one chip.
 
     Attributes:
+        request: what was asked for.
+        chip: CUPTI's name of it, "GH100".
         strategy: "replay", "iterate", "range" or "sample".
         metrics: what is reported.
         groups: perfworks metrics that are read together, with the image that configures the hardware.
@@ -61,7 +60,7 @@ class CounterPlan:
         return passes_of(self.groups)
 
     def options(self, kernel_filter: KernelFilter | None) -> _core.CounterOptions:
-        """What the native session needs."""
+        """What the native session needs. `kernel_filter`: chooses the launches that are counted; None: all."""
         by_cycles = self.chip.startswith(_CYCLE_TRIGGER)
         interval = self.request.interval_ns
         return _core.CounterOptions(
@@ -76,7 +75,7 @@ class CounterPlan:
             levels=self.request.region_levels,
             interval=max(int(interval * _SYSTEM_CLOCK_HZ / 1e9), 1) if by_cycles else interval,
             interval_in_cycles=by_cycles,
-            keep_latest=not self.chip.startswith("TU1"),
+            keep_latest=not self.chip.startswith(_RING_MISSING),
             hardware_buffer=min(max(_SAMPLE_BYTES * 10**9 // interval, _MIN_SAMPLE_BUFFER), _MAX_SAMPLE_BUFFER),
         )
 
@@ -191,6 +190,16 @@ def resolve_request(
     sampling: bool,
     chips_with: Callable[[str], list[str]] | None = None,
 ) -> tuple[list[Metric], dict[str, str]]:
+    """The metrics that a request names, each once, and the names of presets, sets and sections that the chip lacks, with why.
+
+    Args:
+        planner: says which perfworks names the chip has.
+        sampling: for strategy "sample", which has fewer.
+        chips_with: the chips that have a metric, for the error about one that this chip lacks.
+
+    Raises:
+        MetricError: a name that the user wrote, and that there is not.
+    """
     found: dict[str, Metric] = {}
     dropped: dict[str, str] = {}
     describe = planner.properties

@@ -13,11 +13,18 @@ from cuptiprof.errors import MetricError
 CHOICES = ("auto", *(name for name in STRATEGIES.values() if name != "application"))
 MIN_INTERVAL_NS = 1_000
 MAX_INTERVAL_NS = 10_000_000_000
+MAX_LEVELS = 32
+"""Of nested regions: deeper ones the native part does not see."""
 
 
 @dataclass(frozen=True)
 class CounterRequest:
-    """The counter keywords of ``profile``; see there."""
+    """The counter keywords of ``profile``, which says what they mean, in the form they are used in.
+
+    Attributes:
+        metrics, events, section: names, one each; empty: none were asked for.
+        interval_ns: ``sampling_interval``.
+    """
 
     metrics: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
@@ -60,8 +67,10 @@ def make_request(
     for option, value, known in (("cache_control", cache_control, CACHES), ("clock_control", clock_control, CLOCKS)):
         if value is not None and value not in known:
             raise MetricError(f"unknown {option} {value!r}", hint=f"one of: {', '.join(known)}")
-    if not 1 <= region_levels <= 32:
-        raise MetricError(f"region_levels={region_levels} is out of range", hint="1 (outermost regions) to 32")
+    if not 1 <= region_levels <= MAX_LEVELS:
+        raise MetricError(
+            f"region_levels={region_levels} is out of range", hint=f"1 (outermost regions) to {MAX_LEVELS}"
+        )
     if region_levels > 1 and not repeatable:
         raise MetricError(
             "nested regions are counted one level at a time, so the work must run several times",

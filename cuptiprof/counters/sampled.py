@@ -111,10 +111,21 @@ def join(metrics: Sequence[Metric], ranges: Table, values: Table, kernels: Table
     return _append(ranges, values, rows, counts)
 
 
+Columns = dict[str, Array]
+
+
 def _aggregate(
     kind: int, kernels: Table, at: Array, keys: Array, each: Float64, behind: Array, duration: Array
-) -> tuple[dict[str, Array], dict[str, Array]]:
-    """One row a key: rates weighted by duration, counts averaged; with smallest, largest and spread over the occurrences."""
+) -> tuple[Columns, Columns]:
+    """One row a key: columns of ``metric_ranges``, and values with smallest, largest and spread over the occurrences.
+
+    "value" is (keys, metrics, 2): the mean, as counts have it, and the mean weighted by duration, as rates do.
+
+    Args:
+        kind: KERNEL or REGION.
+        at: for each occurrence the kernel that says where it was.
+        each: values of the occurrences, (occurrences, metrics); behind: samples in them; duration: theirs, ns.
+    """
     if not len(at):
         return {}, {}
     used, key = distinct_rows(*keys.T)
@@ -144,8 +155,9 @@ def _aggregate(
 
 
 def _append(
-    ranges: Table, values: Table, rows: list[tuple[dict[str, Array], dict[str, Array]]], counts: npt.NDArray[np.bool_]
+    ranges: Table, values: Table, rows: list[tuple[Columns, Columns]], counts: npt.NDArray[np.bool_]
 ) -> tuple[Table, Table]:
+    """Both tables with what ``_aggregate`` made below their own rows. `counts`: which metrics are counts, not rates."""
     width = len(counts)
     metric = values.codes("metric")[:width]
     strategy = ranges["strategy"][0]
@@ -171,10 +183,12 @@ def _append(
     return _joined(ranges, range_parts), _joined(values, value_parts)
 
 
-def _filled(like: Table, given: dict[str, Array], rows: int) -> dict[str, Array]:
+def _filled(like: Table, given: Columns, rows: int) -> Columns:
+    """All columns of a table of this kind: 0 where none is given."""
     full = {c: given.get(c, np.zeros(rows)) for c in like.column_names}
     return {c: np.asarray(v).astype(like.codes(c).dtype) for c, v in full.items()}
 
 
-def _joined(like: Table, parts: list[dict[str, Array]]) -> Table:
+def _joined(like: Table, parts: list[Columns]) -> Table:
+    """One table of several parts."""
     return Table(like.name, {c: np.concatenate([p[c] for p in parts]) for c in like.column_names}, like.strings)

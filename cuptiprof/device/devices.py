@@ -19,11 +19,19 @@ if TYPE_CHECKING:
 
 
 class Device:
-    """What a session runs on. `spec` is the text the user gave; `library` the loaded libcupti."""
+    """What a session runs on. A session calls ``open``, ``started``, ``stopping``, in this order, each time it runs.
+
+    Attributes:
+        spec: the text the user gave.
+        library: the loaded libcupti.
+        simulated: on the stand-in.
+        chip: of a simulated device: "H100".
+        plays_every_call: a session on it leaves no API call out.
+    """
 
     simulated = False
     chip = ""
-    plays_every_call = False  # a session on it leaves no API call out
+    plays_every_call = False
 
     def __init__(self, spec: str, library: Any) -> None:
         self.spec = spec
@@ -116,6 +124,7 @@ class SimulatedDevice(Device):
             self._take_torch_off()
 
     def _put_torch_on(self) -> None:
+        """One more who wants PyTorch's operators here."""
         from cuptiprof.sim.pytorch.install import TorchOnDevice
 
         self._users += 1
@@ -124,6 +133,7 @@ class SimulatedDevice(Device):
             self._torch.open()
 
     def _take_torch_off(self) -> None:
+        """One less; the last one gives PyTorch its operators back."""
         if self._users == 1 and self._torch is not None:
             self.unmodelled = self._torch.close()  # before it counts: Ctrl-C in the middle, and it is done again
         self._users = max(self._users - 1, 0)
@@ -152,7 +162,7 @@ class ReplayDevice(SimulatedDevice):
         self.player.play(self.sim)
 
     def stopping(self) -> None:
-        pass
+        """The trace has been played: there is nothing to take off."""
 
     def metadata(self) -> dict[str, Any]:
         return {**Device.metadata(self), "not_replayed": dict(self.player.not_replayed)}

@@ -90,12 +90,13 @@ class DriverGpu:
             launch(kernel, grid, block, shared, stream, arguments)
 
     def _held(self, purpose: str, size: int) -> int:
+        """Address of memory of ours, `size` bytes at least: "host", or of the device "to", "from" or "flush"."""
         address, held = self._memory.get(purpose, (0, 0))
         if held < size:
             if held:
                 self._outgrown.append(address)
             # Not cleared: setting it would be a record too.
-            address = self._probe.allocate_host(size) if purpose == "host" else self._probe.allocate(size, False)
+            address = self._probe.allocate_host(size) if purpose == "host" else self._probe.allocate(size, zeroed=False)
             self._memory[purpose] = address, size
         return address
 
@@ -111,16 +112,17 @@ class DriverGpu:
     def copy_peer(self, size: int) -> None:
         if self._peer is None:
             self._peer = _core.ProbeDevice(self._library, 1, with_probes=False)
-        self._probe.copy_peer(self._held("to", size), self._peer, self._peer.allocate(size, False), size, 0)
+        self._probe.copy_peer(self._held("to", size), self._peer, self._peer.allocate(size, zeroed=False), size, 0)
 
     def set(self, value: int, count: int, *, width: int = 1, stream: int = 0) -> None:
         self._probe.set(self._held("to", width * count), value, width, count, stream)
 
     def flush_l2(self) -> None:
-        self._probe.set(self._held("flush", self.flush_bytes), 0, 4, self.flush_bytes // 4, 0)
+        words = self.flush_bytes // 4
+        self._probe.set(self._held("flush", self.flush_bytes), value=0, width=4, count=words, stream=0)
 
     def allocate(self, size: int, *, cleared: bool = False) -> int:
-        return int(self._probe.allocate(size, cleared))
+        return int(self._probe.allocate(size, zeroed=cleared))
 
     def free(self, address: int) -> None:
         self._probe.free(address)

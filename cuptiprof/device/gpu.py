@@ -43,7 +43,8 @@ class Meter(Protocol):
     """wait for everything"""
 
     @property
-    def clocks(self) -> ClockReader: ...
+    def clocks(self) -> ClockReader:
+        """Reads the GPU's clocks now."""
 
     @property
     def chip(self) -> str:
@@ -51,7 +52,7 @@ class Meter(Protocol):
 
     @property
     def flush_bytes(self) -> int:
-        """What :meth:`flush_l2` writes."""
+        """What :meth:`flush_l2` writes, bytes."""
 
     def attribute(self, which: DeviceAttribute) -> int:
         """What the driver says of the GPU."""
@@ -108,7 +109,11 @@ class Gpu(Meter, Protocol):
         """
 
     def copy(self, kind: int, size: int, stream: int = 0) -> None:
-        """Copy `size` bytes asynchronously between pinned host memory and device memory, or within device memory."""
+        """Copy `size` bytes asynchronously between pinned host memory and device memory, or within device memory.
+
+        Args:
+            kind: HOST_TO_DEVICE, DEVICE_TO_HOST or DEVICE_TO_DEVICE.
+        """
 
     def copy_peer(self, size: int) -> None:
         """Copy `size` bytes from the second GPU to this one."""
@@ -122,7 +127,8 @@ class Gpu(Meter, Protocol):
     def allocate(self, size: int) -> int:
         """Address of device memory, not cleared."""
 
-    def free(self, address: int) -> None: ...
+    def free(self, address: int) -> None:
+        """Give back what :meth:`allocate` gave."""
 
     def stream(self) -> int:
         """A new stream that does not wait for the default one."""
@@ -131,9 +137,10 @@ class Gpu(Meter, Protocol):
         """What `first` has so far comes before what `then` gets from now on: an event recorded and waited for."""
 
     def graph(self, body: Callable[[int], object]) -> int:
-        """Capture what `body` gives to the stream it is called with."""
+        """Capture what `body` gives to the stream it is called with; the graph, ready to run."""
 
-    def run_graph(self, graph: int, stream: int = 0) -> None: ...
+    def run_graph(self, graph: int, stream: int = 0) -> None:
+        """Launch a graph."""
 
     def release(self) -> None:
         """Wait, and give back the memory of copies and sets."""

@@ -10,7 +10,11 @@ from cuptiprof.data.clock_state import ClockReader, ClockState, NoClocks
 
 
 class NvmlClocks:
-    """NVML's readings of one GPU."""
+    """NVML's readings of one GPU.
+
+    Attributes:
+        why_not: what NVML answered when it gave no reading; "": it gave one.
+    """
 
     why_not = ""
 
@@ -18,18 +22,18 @@ class NvmlClocks:
         self._nvml, self._handle = nvml, handle
 
     def read(self) -> ClockState | None:
-        n, h = self._nvml, self._handle
+        nvml, gpu = self._nvml, self._handle
         try:
-            sm = n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM)
-            reasons = n.nvmlDeviceGetCurrentClocksThrottleReasons(h)
-        except n.NVMLError as e:
+            sm = nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)
+            reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
+        except nvml.NVMLError as e:
             self.why_not = f"NVML: {e}"
             return None
         memory = temperature = power = 0.0
-        with contextlib.suppress(n.NVMLError):  # not every board tells these
-            memory = n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_MEM)
-            temperature = n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU)
-            power = n.nvmlDeviceGetPowerUsage(h) / 1000
+        with contextlib.suppress(nvml.NVMLError):  # not every board tells these
+            memory = nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM)
+            temperature = nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)
+            power = nvml.nvmlDeviceGetPowerUsage(gpu) / 1000  # from mW
         return ClockState(sm, memory, temperature, power, reasons)
 
     def others(self) -> list[int]:

@@ -18,19 +18,24 @@ from cuptiprof import _core
 from cuptiprof.device.planning import plan_cache_dir
 
 FOLDER_BYTES = 64 << 20
-_LARGEST_FILE = 32 << 20
+"""What the files of a folder may take together, unless told otherwise."""
+_LARGEST_FILE = 32 << 20  # bytes
 _MOST_IN_MEMORY = 256  # a process uses a handful of sets
 _SUFFIX = ".plan"
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 class _Group(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A pass group as files hold it."""
+
     metrics: Annotated[list[str], msgspec.Meta(min_length=1)]
     image: Annotated[bytes, msgspec.Meta(min_length=1)]
     passes: Annotated[int, msgspec.Meta(ge=1, lt=2**32)]
 
 
 class _File(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A plan as files hold it, behind the SHA-256 of its bytes. `key`: everything that it depends on."""
+
     key: str
     groups: list[_Group]
 
@@ -83,6 +88,7 @@ class CachedPlanner(_core.MetricPlanner):
     def _remembered(
         self, kind: str, metrics: Sequence[str], make: Callable[[Sequence[str]], list[_core.PassGroup]]
     ) -> list[_core.PassGroup]:
+        """The plan of these metrics: in memory, on disk, or made now and kept in both."""
         names = sorted(set(metrics))
         if self._simulated or not names:
             return make(names)
@@ -102,6 +108,7 @@ class CachedPlanner(_core.MetricPlanner):
 
 
 def _name(key: str) -> str:
+    """Of the file; the whole key is in it."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32] + _SUFFIX
 
 

@@ -16,9 +16,8 @@ from cuptiprof.device.hold import HOLD
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.sim.sim_device import Flag, Op
 
-_numbers = itertools.count(
-    1_000_000
-)  # of streams, events, graphs and memory: apart from those that a script numbers itself
+# Of streams, events, graphs and memory: apart from those that a script numbers itself.
+_numbers = itertools.count(1_000_000)
 
 
 class SimGpu:
@@ -113,6 +112,7 @@ class SimGpu:
         return self._captured(stream, lambda: body(stream))
 
     def _captured(self, stream: int, function: Callable[[], object]) -> int:
+        """The graph of what `function` gives to the stream; a capture that fails is ended."""
         graph = next(_numbers)
         self.sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=graph, stream=stream)
         try:

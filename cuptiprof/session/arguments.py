@@ -16,7 +16,6 @@ from cuptiprof.text.sizes import parse_bytes
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
-    from cuptiprof.device.devices import Device
     from cuptiprof.filter.kernel_filter import KernelFilter
 
 KEEP = ("latest", "first", "spill")
@@ -24,7 +23,14 @@ KEEP = ("latest", "first", "spill")
 
 @dataclass(frozen=True)
 class Arguments:
-    """``recorded`` is what run.json says of them; sizes are bytes, 0: the default."""
+    """What ``profile`` was asked for, checked and read; see there.
+
+    Attributes:
+        recorded: what run.json says of them.
+        kinds: CUpti_ActivityKind of what is collected.
+        filter: of kernels= and regions= and how many of those; None: all.
+        budget, buffer_size, device_buffer_size: bytes; 0: the default, as with both numbers of buffers.
+    """
 
     recorded: Mapping[str, Any]
     kinds: list[int]
@@ -40,8 +46,11 @@ class Arguments:
     profile_from_start: bool
     share_cupti: bool
 
-    def native_session(self, device: Device, counters: LiveCounters | None, follows_launches: bool) -> Any:
-        """A ``_core.Session`` that has not started.
+    def native_session(self, device: Device, counters: LiveCounters | None, follows_launches: bool) -> _core.Session:
+        """The native session, not started.
+
+        Args:
+            follows_launches: by callbacks; without them there are no regions and no count of launches.
 
         Raises:
             BudgetError: the budget is too small for the buffers.
@@ -86,7 +95,7 @@ def check_arguments(
     profile_from_start: bool,
     share_cupti: bool,
 ) -> Arguments:
-    """See ``profile``.
+    """The arguments of ``profile`` that do not concern counters or the schedule, checked.
 
     Raises:
         BudgetError: unknown keep, or sizes that cannot be read. FilterError: a bad pattern. CuptiprofError: an unknown activity.

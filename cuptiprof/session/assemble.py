@@ -70,7 +70,10 @@ def assemble(
     """The result of one cycle, and what the user is to be warned of. Changes nothing, so that it can be done again.
 
     Args:
+        session: stopped, or at the end of a cycle: asked for counts, losses, notes and counters.
+        store: what its take() or stop() handed over.
         run: metadata that only the session knows (device, times, arguments).
+        steps: those of the cycle; None: the program marks none.
         kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
     """
     warned: list[Warning] = []
@@ -109,6 +112,7 @@ def assemble(
 
 
 def _unrecorded(tables: dict[str, Table], losses: dict[str, int], notes: list[str]) -> list[Warning]:
+    """Samples without a kernel to join them to, as a note and a warning."""
     from cuptiprof.counters.live import CounterWarning
     from cuptiprof.counters.sampled import unrecorded
 
@@ -120,7 +124,7 @@ def _unrecorded(tables: dict[str, Table], losses: dict[str, int], notes: list[st
 
 
 def _note(metadata: dict[str, Any], text: str) -> None:
-    """Reports show the notes on a result."""
+    """One more sentence in ``metadata["note"]``, which reports show."""
     metadata["note"] = f"{metadata['note']}; {text}" if metadata.get("note") else text
 
 
@@ -134,6 +138,7 @@ def _counted_mask(result: Result, kernel_filter: KernelFilter, counters: LiveCou
 
 
 def _empty_selection(result: Result, kernel_filter: KernelFilter, store: _core.Store) -> list[EmptySelectionWarning]:
+    """Where kernels came and the filter kept none: the names nearest to what it wants."""
     if len(result.kernels) or not result.losses["filter_rejected"]:
         return []
     names = nearest(" ".join(kernel_filter.name_patterns), store.kernel_names(), 5)
@@ -143,6 +148,7 @@ def _empty_selection(result: Result, kernel_filter: KernelFilter, store: _core.S
 
 
 def _add_steps(tables: dict[str, Table], marked: Steps) -> None:
+    """The steps as rows of ``markers``."""
     steps = list(marked)
     if not steps:
         return

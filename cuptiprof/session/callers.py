@@ -8,13 +8,14 @@ import threading
 import traceback
 import warnings
 
+_FRAMES = 16  # that are looked at: more than this package ever has below the user's
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
 
 def who_started() -> str:
     """For the error that a second session gets."""
     thread = threading.current_thread().name
-    for frame in reversed(traceback.extract_stack(limit=16)):
+    for frame in reversed(traceback.extract_stack(limit=_FRAMES)):
         if not frame.filename.startswith(_PACKAGE):
             return f"started at {os.path.basename(frame.filename)}:{frame.lineno} by thread {thread}"
     return f"started by thread {thread}"

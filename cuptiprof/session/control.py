@@ -19,7 +19,10 @@ USE_SPAWN = (
 
 
 class Control:
-    """Serialises the calls of several threads. A signal handler runs on the thread it interrupts: its call is refused."""
+    """Serialises the calls of several threads. A signal handler runs on the thread it interrupts: its call is refused.
+
+    A session calls :meth:`begin` when it starts and :meth:`end` when it has ended, both inside a :meth:`call`.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -42,7 +45,7 @@ class Control:
                     f"{name} in the middle of {self._call}",
                     hint="a signal handler or a destructor called it; set a flag there, and call it in the program itself",
                 )
-            self._call, self._frame = name, sys._getframe(2)
+            self._call, self._frame = name, sys._getframe(2)  # whose `with` it is: in between is contextlib's __enter__
             try:
                 yield
             finally:

@@ -211,7 +211,7 @@ class profile:
         return str(self._session.state) if self._session is not None else "idle"
 
     def start(self) -> profile:
-        """Begin. See the class for errors."""
+        """Begin; a stopped session can begin again. See the class for errors."""
         with self._control.call("start()"):
             if self._session is not None and self._session.state != "stopped":
                 raise SessionError(f"start() while the session is {self._session.state}")
@@ -261,6 +261,7 @@ class profile:
             self._control.end()
 
     def _leave_device(self) -> None:
+        """The device is told that the session stops, once."""
         if self._on_device and self._device is not None:
             self._device.stopping()
             self._on_device = False
@@ -330,6 +331,7 @@ class profile:
         self._session.forget_taken()
 
     def _tell_user(self, *, unless: tuple[Action, ...] = (), action: Action | None = None) -> None:
+        """``on_ready``, unless this step's action is one of those."""
         if self._on_ready is not None and action not in unless:
             self._erase_line()
             with self._control.for_user():
@@ -497,12 +499,13 @@ class profile:
         return decorated(function, lambda: self, "a session")
 
     def _running(self, call: str) -> Any:
+        """The native session; SessionError in the name of `call`: none is started."""
         if self._session is None or self._session.state in ("idle", "stopped"):
             raise SessionError(f"{call} without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
         return self._session
 
     def _no_steps(self) -> Steps:
-        return Steps(self._arguments.budget, self._arguments.keep == "first")
+        return Steps(self._arguments.budget, keep_first=self._arguments.keep == "first")
 
     def _last_step(self) -> list[Step]:
         """The step that ends now; none where steps are not counted and nothing runs."""

@@ -10,12 +10,13 @@ class Action(enum.Enum):
     """What the session does during one step."""
 
     NONE = 0
-    WARMUP = 1
+    WARMUP = 1  # collects, and throws away
     RECORD = 2
-    RECORD_AND_SAVE = 3
+    RECORD_AND_SAVE = 3  # the last of a cycle: a result is made of it
 
 
 Schedule = Callable[[int], Action]
+"""Number of a step, from 0 -> what the session does during it."""
 
 
 def schedule(

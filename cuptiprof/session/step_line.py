@@ -11,7 +11,7 @@ from cuptiprof.session.schedule import Action
 from cuptiprof.text.units import format_time
 
 _EVERY = 0.1
-"""s between two writings; what is between is not worth a system call"""
+"""Seconds between two writings: what is between is not worth a system call."""
 _DOING = {
     Action.NONE: "waiting",
     Action.WARMUP: "warming up",
@@ -50,6 +50,7 @@ class StepLine:
             self._write(_ERASE)
 
     def _room(self) -> int:
+        """Characters that fit into a line, with two blanks and the cursor behind them."""
         try:
             columns = os.get_terminal_size(self._stream.fileno()).columns
         except (OSError, ValueError):

@@ -6,9 +6,12 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_BYTES = 4 * 8
 _SHARE = 64
-"""of the budget: so many-th part of it"""
+"""The part of the budget that steps may take: one in so many."""
+_FEWEST = 1024
+"""Steps that are kept whatever the budget."""
+_DROPPED_AT_ONCE = 8
+"""An eighth of the steps goes when they are full: moving the rest each time would cost more than a step."""
 
 
 class Step(NamedTuple):
@@ -20,34 +23,40 @@ class Step(NamedTuple):
     thread: int
 
 
+_FIELDS = len(Step._fields)  # int64 each
+
+
 class Steps:
     """A list of steps that drops the oldest ones (or, to keep the first, the new ones) when it is full.
+
+    Args:
+        budget: of the session, bytes.
 
     Attributes:
         lost: how many were dropped.
     """
 
-    def __init__(self, budget: int, keep_first: bool) -> None:
+    def __init__(self, budget: int, *, keep_first: bool) -> None:
         self._values = array("q")
-        self._limit = max(budget // _SHARE // _BYTES, 1024)
+        self._limit = max(budget // _SHARE // (_FIELDS * self._values.itemsize), _FEWEST)
         self._keep_first = keep_first
         self.lost = 0
 
     def __len__(self) -> int:
-        return len(self._values) // 4
+        return len(self._values) // _FIELDS
 
     def __iter__(self) -> Iterator[Step]:
         values = self._values
-        return (Step(*values[i : i + 4]) for i in range(0, len(values), 4))
+        return (Step(*values[i : i + _FIELDS]) for i in range(0, len(values), _FIELDS))
 
     def append(self, step: Step) -> None:
         """Add one."""
         if len(self) >= self._limit:
-            dropped = 1 if self._keep_first else self._limit // 8
+            dropped = 1 if self._keep_first else self._limit // _DROPPED_AT_ONCE
             self.lost += dropped
             if self._keep_first:
                 return
-            del self._values[: 4 * dropped]
+            del self._values[: _FIELDS * dropped]
         self._values.extend(step)
 
     def extend(self, steps: Iterable[Step]) -> None:
@@ -57,7 +66,7 @@ class Steps:
 
     def plus(self, steps: Iterable[Step]) -> Steps:
         """These and several more; these stay as they are."""
-        both = Steps(0, self._keep_first)
+        both = Steps(0, keep_first=self._keep_first)
         both._limit, both.lost, both._values = self._limit, self.lost, self._values[:]
         both.extend(steps)
         return both

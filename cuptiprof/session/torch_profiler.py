@@ -24,7 +24,10 @@ _RUNNING_ALREADY = (
 
 
 class TorchProfilerWatch:
-    """Says so when torch.profiler and this session get into each other's way; inside of it."""
+    """Warns when torch.profiler and this session get into each other's way: if it runs already, or is started inside.
+
+    For that ``torch.autograd.profiler.profile._start_trace`` is another function inside, and itself again after.
+    """
 
     def __init__(self) -> None:
         self._profile: Any = None

@@ -13,7 +13,7 @@ from cuptiprof.sim.sim_device import SimDevice
 
 @pytest.mark.parametrize("keep_first", [True, False])
 def test_full(keep_first: bool) -> None:
-    steps = Steps(64 << 16, keep_first)  # 64 KiB: 2,048 steps
+    steps = Steps(64 << 16, keep_first=keep_first)  # 64 KiB: 2,048 steps
     for i in range(10_000):
         steps.append(Step(i, 10 * i, 10 * i + 5, 7))
     got = list(steps)
@@ -26,7 +26,7 @@ def test_full(keep_first: bool) -> None:
 
 def test_memory() -> None:
     tracemalloc.start()
-    steps = Steps(64 << 20, False)  # 1 MiB
+    steps = Steps(64 << 20, keep_first=False)  # 1 MiB
     for i in range(200_000):
         steps.append(Step(i, i, i, 7))
     used, _ = tracemalloc.get_traced_memory()
