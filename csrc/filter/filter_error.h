@@ -1,5 +1,5 @@
 // Error of a filter's text: what is wrong, where, and what to write instead. For whoever parses one: filters
-// are made on a user's thread, before anything is collected.
+// are made on a user's thread, never in a callback.
 #pragma once
 #include <cstddef>
 #include <string>

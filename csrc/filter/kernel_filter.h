@@ -6,8 +6,8 @@
 //   stream, thread, grid, block -> launch IDs (invocation counters) -> skip -> every -> count
 // The verdicts on a name and on a set of open ranges do not depend on anything else: a caller keeps them per
 // interned name and per interned region path, and then a launch costs a few comparisons of integers. The
-// decoder asks for each kernel record, the launch selector in launch callbacks; nothing here allocates but
-// the constructor and what makes text.
+// decoder asks for each kernel record, the launch selector in launch callbacks; verdicts are made at the
+// first sight of a name or path, since a regular expression can allocate.
 #pragma once
 #include <array>
 #include <cstdint>

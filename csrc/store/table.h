@@ -70,8 +70,8 @@ class Table {
   size_t x_max_live_rows;
   size_t x_capacity = 0;  // rows in the reserved range; 0: not reserved yet
   size_t x_head = 0;
-  size_t x_next_stop =
-      0;                // row at which make_space() is due: the range ends, or it is time to warm more of it
+  // Row at which make_space() is due: the range ends, or it is time to warm more of it.
+  size_t x_next_stop = 0;
   size_t x_warmed = 0;  // rows up to here were asked for
   size_t x_tail = 0;
   char* x_base = nullptr;

@@ -40,7 +40,7 @@ bool is_worker() noexcept {
   return prctl(PR_GET_NAME, name) == 0 && std::string_view(name).starts_with(kAutogradThread);
 }
 
-// Null: reserve_thread_slots() was not called yet, or every slot is some living thread's.
+// Null: reserve_thread_slots() was not called yet, or every slot is taken.
 ThreadSlot* claim() noexcept {
   if (!g_rings) return nullptr;
   for (uint32_t i = 0; i < kMaxThreads; ++i) {

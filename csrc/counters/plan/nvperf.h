@@ -8,8 +8,7 @@ namespace cuptiprof {
 // libcupti opens libnvperf_host.so (planning, values) and libnvperf_target.so (collecting) by bare name: it
 // does not find those of a wheel, or takes another CUDA's. These load them from beside the libcupti in use,
 // before it looks. Each does its work once per libcupti, from any thread; nothing happens for the stand-in.
-// Not to be called in a callback, nor while the loader's lock is held: it loads libraries. Throw Error
-// (kDevice).
+// Not to be called in a callback: it loads libraries. Throw Error (kDevice).
 
 // Before the first call of the host API; MetricHost does it. Returns the library's handle; nullptr for the
 // stand-in, which needs none.

@@ -1,5 +1,5 @@
 // Completed buffers on their way to the profiler: handed over by the library's own thread, or by one that
-// flushes. No lock is held while the profiler is called.
+// flushes. No buffer is locked while the profiler is called.
 #pragma once
 #include <cupti_activity.h>
 

@@ -1,5 +1,5 @@
 // Activity records of calls and of GPU work. Each is written on the thread that made the call, and only if
-// somebody wants it (emit_api_record: the caller has asked).
+// somebody wants it (emit_api_record and emit_graph_record: the caller has asked).
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>

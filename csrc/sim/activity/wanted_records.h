@@ -1,5 +1,5 @@
-// Which records are wanted, by whom (`client`: an index into clients.h). Set by control calls, asked by every
-// thread that has something to record: one load each.
+// Which records are wanted, by whom (`client`: an index into clients.h). Set by control calls, asked without
+// a lock by every thread that has something to record.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>

@@ -14,6 +14,7 @@ from pathlib import Path
 
 CHIPS = ["GV100", "GA100", "AD104", "GH100", "GB100"]
 TYPES = ["COUNTER", "RATIO", "THROUGHPUT"]
+RANGE, SAMPLING = 0, 1  # CUpti_ProfilerType
 HEAD = [("structSize", c_size_t), ("pPriv", c_void_p)]
 
 
@@ -53,7 +54,7 @@ def main() -> None:
     print("// " + ", ".join(f"{1 << i} {c}" for i, c in enumerate(CHIPS)) + "; first for ranges, then for PM sampling.")
     print("// SIM_METRIC(name, type, unit, dimension, range chips, sampling chips, description)")
     hosts = []
-    for kind in (0, 1):
+    for kind in (RANGE, SAMPLING):
         for i, chip in enumerate(CHIPS):
             p = Initialize(structSize=Initialize.host.offset + 8, type=kind, chip=chip.encode())
             if cupti.cuptiProfilerHostInitialize(ctypes.byref(p)) == 0:

@@ -65,7 +65,7 @@ struct Event {
 enum class Overlap { kAllowed, kNone };
 
 // Who is told of contexts as they come to be: those who write records of them. Called on the thread that
-// makes one, no lock held.
+// makes one; `made` with no lock held.
 struct ContextWatch {
   bool (*wants_latency)();  // Context::latency
   void (*made)(Context&);
