@@ -28,8 +28,11 @@ RunOnce = Callable[[int, tuple[str, ...], Path], int]
 class ApplicationPlan:
     """What was asked for, and the perfworks names to read in each run of the script.
 
-    ``several`` are names that no single pass can read (a throughput is the maximum of many counters): they make up the
-    last group, and the launches of that run are replayed. ``dropped`` is what a set or section has that no counter gives.
+    Attributes:
+        groups: one a run of the script.
+        several: names that no single pass can read (a throughput is the maximum of many counters): they make up the last
+            group, and the launches of that run are replayed.
+        dropped: what a set or section has that no counter gives, with why.
     """
 
     metrics: tuple[Any, ...]
@@ -60,7 +63,7 @@ def plan_runs(request: CounterRequest, library: _core.CuptiLibrary) -> Applicati
     """
     chip = _core.chip_name(library)
     planner = CachedPlanner(library, chip)
-    metrics, dropped = resolve_request(request, planner, chip, False)
+    metrics, dropped = resolve_request(request, planner, chip, sampling=False)
     inputs = list(dict.fromkeys(name for metric in metrics for name in metric.inputs))
     if not inputs:
         raise MetricError("nothing is left to count", hint="; ".join(f"{k}: {v}" for k, v in dropped.items()))

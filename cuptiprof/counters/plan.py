@@ -163,7 +163,11 @@ def make_plan(request: CounterRequest, library: _core.CuptiLibrary, chip: str, *
     sampling = request.strategy == "sample"
     planner = CachedPlanner(library, chip, sampling)
     metrics, dropped = resolve_request(
-        request, planner, chip, sampling, lambda name: _core.chips_with_metric(library, name, sampling)
+        request,
+        planner,
+        chip,
+        sampling=sampling,
+        chips_with=lambda name: _core.chips_with_metric(library, name, sampling),
     )
     inputs = inputs_of(metrics)
     if not inputs:
@@ -187,6 +191,7 @@ def resolve_request(
     request: CounterRequest,
     planner: _core.MetricPlanner,
     chip: str,
+    *,
     sampling: bool,
     chips_with: Callable[[str], list[str]] | None = None,
 ) -> tuple[list[Metric], dict[str, str]]:

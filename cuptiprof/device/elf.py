@@ -10,10 +10,13 @@ import struct
 from dataclasses import dataclass
 
 MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64", 3: "i386", 40: "arm"}
+_ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_NEEDED, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SONAME = 1, 5, 6, 10, 14
 _DT_RPATH, _DT_RUNPATH = 15, 29
 _SHT_DYNSYM = 11
+_SHN_UNDEF = 0
+_STB_GLOBAL, _STB_WEAK = 1, 2
 
 
 class ElfError(ValueError):
@@ -63,12 +66,13 @@ def read_elf(path: str | os.PathLike[str], *, exports: bool = True) -> Elf:
 
 
 def _read(data: mmap.mmap, with_exports: bool) -> Elf:
+    """struct.error or IndexError: a table lies outside of the file. Formats are those of Elf64_Ehdr and what it leads to."""
     if data[:4] != b"\x7fELF":
         raise ElfError("not an ELF file")
     if data[4:6] != b"\x02\x01":
         raise ElfError("not a 64-bit little-endian ELF file")
     kind, machine = struct.unpack_from("<HH", data, 16)
-    if kind != 3:
+    if kind != _ET_DYN:
         raise ElfError("not a shared object")
     phoff, shoff = struct.unpack_from("<QQ", data, 32)
     phentsize, phnum, shentsize, shnum = struct.unpack_from("<HHHH", data, 54)
@@ -112,7 +116,7 @@ def _read(data: mmap.mmap, with_exports: bool) -> Elf:
         if offset + size > len(data):
             raise ElfError("damaged ELF file (symbols outside of the file)")
         for name, info, _, index, _, _ in struct.iter_unpack("<IBBHQQ", data[offset : offset + size - size % 24]):
-            if name and index != 0 and info >> 4 in (1, 2):  # defined; global or weak
+            if name and index != _SHN_UNDEF and info >> 4 in (_STB_GLOBAL, _STB_WEAK):
                 exports.append(text(name))
     return Elf(
         machine=MACHINES.get(machine, f"machine {machine}"),

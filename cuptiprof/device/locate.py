@@ -37,6 +37,9 @@ _RELEASES = {
     "2023.1": "12.1", "2023.2": "12.2", "2023.3": "12.3", "2024.1": "12.4", "2024.2": "12.5", "2024.3": "12.6",
     "2025.1": "12.8", "2025.2": "12.9", "2025.3": "13.0", "2025.4": "13.1", "2026.1": "13.2", "2026.2": "13.3",
 }  # fmt: skip
+_NEEDS_DRIVER = "cuptiActivityGetStructSize"  # exported from 13.2 on
+_NAMED = "named by "  # begins Found.how
+_LOADED = "already loaded in this process"
 _LIB_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib")
 
 
@@ -90,13 +93,14 @@ def exported_version(elf: Elf) -> str:
 def needs_driver(path: str) -> bool:
     """Whether this libcupti does nothing without a driver: 13.2 crashes in the first call, newer ones refuse all."""
     try:
-        return "cuptiActivityGetStructSize" in read_elf(path).exports
+        return _NEEDS_DRIVER in read_elf(path).exports
     except (ElfError, OSError):
         return False
 
 
 def _wheel_version(file: Path) -> str:
-    for site in list(file.parents)[:5]:
+    """CUDA release of the wheel that this file is of; "": of none."""
+    for site in list(file.parents)[:5]:  # nvidia/cu13/lib is three below site-packages
         for info in sorted(site.glob("nvidia_cuda_cupti*.dist-info")):
             try:
                 record = (info / "RECORD").read_text(errors="replace")
@@ -113,7 +117,7 @@ def candidates(override: str | None = None) -> Iterator[Found]:
     process, NVIDIA's wheel, conda, the CUDA toolkit, the system's library path."""
     named = override or os.environ.get(VARIABLE)
     if named:
-        how = "named by the caller" if override else f"named by {VARIABLE}"
+        how = f"{_NAMED}{'the caller' if override else VARIABLE}"
         yield Found(named, how, *file_version(named))
         return
     seen: set[str] = set()
@@ -125,10 +129,11 @@ def candidates(override: str | None = None) -> Iterator[Found]:
 
 
 def _places() -> Iterator[tuple[str, str]]:
+    """(path, how it was found), best first; a file may come twice."""
     for soname in SONAMES:
         loaded = _core.loaded_library(soname)
         if loaded:
-            yield loaded, "already loaded in this process"
+            yield loaded, _LOADED
     yield from ((path, "the one that PyTorch loads") for path in _needed_by_torch())
     for root in _nvidia_packages():
         yield from _present(
@@ -186,6 +191,7 @@ def _needed_by_torch() -> Iterator[str]:
 
 
 def _present(files: Iterable[Path], how: str) -> Iterator[tuple[str, str]]:
+    """Those that are there."""
     for file in files:
         try:
             if file.is_file():
@@ -221,8 +227,8 @@ def choose(override: str | None = None) -> Found:
             'without a GPU use device="sim"',
         )
     best = everything[0]
-    if best.how.startswith(("named", "already")):
-        return best
+    if best.how == _LOADED or best.how.startswith(_NAMED):
+        return best  # whatever the driver is
     driver = driver_version() // 1000
     return next((f for f in everything if not driver or major_version(f) <= driver), best)
 

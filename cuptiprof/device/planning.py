@@ -17,7 +17,7 @@ def planning_library(override: str | None = None) -> _core.CuptiLibrary:
     and configurations are the same, the number of passes of some larger sets differs by one or two from CUPTI's.
 
     Args:
-        override: path of a libcupti, or of a folder with one; None: as `cuptiprof.device.locate.find_cupti` finds it.
+        override: path of a libcupti; None: as `cuptiprof.device.locate.find_cupti` finds it.
 
     Raises:
         DeviceError: there is no libcupti, or it cannot be loaded.
