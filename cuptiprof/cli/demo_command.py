@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     options = {
         "units": arguments.units,
         "demangle": arguments.demangling == "on",
-        "limit": 10 if arguments.limit is None else arguments.limit,
+        "limit": 10 if arguments.limit is None and arguments.view else arguments.limit,
     }
-    print_reports([result.report(v, **options) for v in arguments.view or ("regions", "summary")], arguments)
+    print_reports([result.report(v, **options) for v in arguments.view or ("overview",)], arguments)
     return 0

@@ -50,6 +50,6 @@ def main(arguments: argparse.Namespace) -> int:
             result = open_run(path, progress)
         if arguments.kernels:
             result = _filtered(result, arguments.kernels)
-        reports += [result.report(v, **options) for v in arguments.view or ("summary",)]
+        reports += [result.report(v, **options) for v in arguments.view or ("overview",)]
     print_reports(reports, arguments)
     return 0

@@ -152,9 +152,9 @@ def _report(results: list[Result], arguments: argparse.Namespace) -> None:
     if arguments.quiet or (arguments.log_file is None and not usable(sys.stderr)):
         return
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
-    reports = [r.report(v, **options) for r in results for v in dict.fromkeys(_views(r, arguments))]
+    reports = [r.report(v, **options) for r in results for v in dict.fromkeys(_views(arguments))]
     print_reports(reports, arguments, default="%2")
 
 
-def _views(result: Result, arguments: argparse.Namespace) -> list[str]:
-    return arguments.view or counter_views(arguments) or (["regions"] * bool(len(result.regions)) + ["summary"])
+def _views(arguments: argparse.Namespace) -> list[str]:
+    return arguments.view or counter_views(arguments) or ["overview"]

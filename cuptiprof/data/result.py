@@ -132,7 +132,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         rows = [[f"result.{name}", f"{len(table):,}"] for name, table in self.tables.items() if len(table)]
-        return self.report("summary")._repr_html_() + html_table(["table", "rows"], rows, [True, False])
+        return self.report("overview")._repr_html_() + html_table(["table", "rows"], rows, [True, False])
 
     @property
     def simulated(self) -> bool:
@@ -207,8 +207,8 @@ class Result:
         """``export(path, format="chrome", overwrite=True)``: by torch.profiler's name, and as there a file is replaced."""
         self.export(path, format="chrome", overwrite=True)
 
-    def report(self, view: str = "summary", **options: Any) -> Report:
-        """A view (``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``metrics``, ``events``, ``metrics-wide``,
+    def report(self, view: str = "overview", **options: Any) -> Report:
+        """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``metrics``, ``events``, ``metrics-wide``,
         ``metrics-long``, ``sections``, ``memory-path``, ``priorities``, ``samples``); print it, or ``.to("markdown")``.
 
         Raises:
@@ -223,6 +223,10 @@ class Result:
         from cuptiprof.report.views.key_averages import KeyAverages
 
         return KeyAverages(self)
+
+    def overview(self, **options: Any) -> Report:
+        """Wall and step time, what the GPU did and why it was idle, the kernels and regions that took longest."""
+        return self.report("overview", **options)
 
     def summary(self, **options: Any) -> Report:
         """nvprof's summary: GPU activities and API calls."""

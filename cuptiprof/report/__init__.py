@@ -20,7 +20,7 @@ __all__ = ["VIEWS", "Column", "Report", "View", "make_report"]
 _TIMES_OF_A_MODEL = "GPU times are a model's; host and idle times are this machine's CPU's and say nothing about a GPU"
 
 
-def make_report(result: Result, view: str = "summary", *, units: str = "auto", **options: Any) -> Report:
+def make_report(result: Result, view: str = "overview", *, units: str = "auto", **options: Any) -> Report:
     """Build a view.
 
     Args:

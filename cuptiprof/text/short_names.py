@@ -141,7 +141,7 @@ def _differing(families: list[tuple[str, ...]]) -> frozenset[int]:
 
 def _take_apart(name: str) -> _Parts | None:
     """None: it does not look like a C++ function, or its brackets do not match."""
-    found = _split(name)
+    found = _split(name) if re.search("[(<]|::", name) else None
     if found is None:
         return None
     *scope, last = found

@@ -158,13 +158,13 @@ def test_each_has_the_options_of_the_command_line(tmp_path: Path) -> None:
 
 def test_reports_of_a_folder_of_runs(tmp_path: Path) -> None:
     done = run(tmp_path, MULTIPROCESSING, "spawn", "processes", options="-o out")
-    assert done.stderr.count("Profiling result:") == 3 and "child process" in done.stderr
+    assert done.stderr.count("Overview:") == 3 and "child process" in done.stderr
     with pytest.raises(ResultError, match="3 runs, one of each process") as refused:
         cuptiprof.open(tmp_path / "out")
     assert "process-" in refused.value.hint
     report = [sys.executable, "-m", "cuptiprof", "report", str(tmp_path / "out")]
     shown = subprocess.run(report, capture_output=True, text=True, check=True).stdout
-    assert shown.count("Profiling result:") == 3 and shown.count("child_kernel") == 2
+    assert shown.count("Overview:") == 3 and shown.count("child_kernel") == 2
     again = run(tmp_path, "pass")
     assert again.returncode == 1 and "exists" in again.stderr
     assert run(tmp_path, "pass", options="-q -f -o out").returncode == 0 and len(runs_in(tmp_path / "out")) == 1
@@ -179,7 +179,7 @@ def test_without_a_name_they_are_printed(tmp_path: Path) -> None:
     done = run(
         tmp_path, MULTIPROCESSING, "spawn", "processes", options="", env={**os.environ, "TMPDIR": str(temporary)}
     )
-    assert done.stderr.count("Profiling result:") == 3 and done.stderr.count("GPU activities:") == 3
+    assert done.stderr.count("Overview:") == 3 and done.stderr.count("Top kernels:") == 3
     assert [p for p in temporary.iterdir() if "cuptiprof" in p.name] == []
 
 

@@ -95,7 +95,7 @@ def _cut(column: Column, cells: list[str], width: int) -> list[str]:
         cell: min(len(cell) - len(cell.lstrip(" ")), width - 1) for cell in set(cells)
     }  # the depth in a tree stays
     if column.is_function:
-        short = shorten((cell[n:] for cell, n in inset.items()), width - max(inset.values(), default=0))
-        return [" " * inset[cell] + short[cell[inset[cell] :]] for cell in cells]
+        short = {n: shorten((cell[n:] for cell in inset if inset[cell] == n), width - n) for n in {*inset.values()}}
+        return [" " * inset[cell] + short[inset[cell]][cell[inset[cell] :]] for cell in cells]
     cut = {cell: " " * n + cut_middle(cell[n:], width - n) for cell, n in inset.items()}
     return [cut[cell] for cell in cells]

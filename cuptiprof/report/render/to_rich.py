@@ -51,7 +51,10 @@ def to_rich(report: Report, width: int | None = None, *, color: bool = True) -> 
             continue
         console.print(Text("\n".join(lines), style="bold", overflow="fold"))
         if rows:
-            shown = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, GAP - 1, 0, 0), pad_edge=False)
+            titles = not first or not view.block_key  # blocks have the same columns: said once
+            shown = Table(
+                box=box.SIMPLE_HEAD, show_header=titles, show_edge=False, padding=(0, GAP - 1, 0, 0), pad_edge=False
+            )
             for column, title, size in zip(table.columns, table.titles, table.widths, strict=True):
                 justify = "left" if is_left_aligned(column) else "right"
                 shown.add_column(Text(title), justify=justify, no_wrap=True, width=size)

@@ -12,6 +12,7 @@ from cuptiprof.report.views import (
     memory_path,
     metrics_table,
     nvprof_metrics,
+    overview,
     priorities,
     region_table,
     samples,
@@ -32,6 +33,7 @@ class KnownView(NamedTuple):
 
 
 VIEWS: dict[str, KnownView] = {
+    "overview": KnownView("Overview", overview.view, of_times=True),
     "summary": KnownView("Profiling result", summary.view, of_times=True),
     "gpu-trace": KnownView("GPU trace", gpu_trace.view, of_times=True),
     "api-trace": KnownView("API trace", api_trace.view),
