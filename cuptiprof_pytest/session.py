@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cuptiprof.bench.measure import bench
-from cuptiprof.bench.options import Options
 from cuptiprof.bench.results.baseline import ComparedPoint, compare_results, compare_rows
 from cuptiprof.bench.results.comparison_table import comparison_report
 from cuptiprof.bench.results.failures import failure_of
@@ -24,9 +23,6 @@ from cuptiprof.bench.results.points import label, labels
 from cuptiprof.bench.results.row import Row, plain
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
 from cuptiprof.errors import BenchError, ResultError
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 OF_ONE_TEST = ("clocks", "time")  # of the environment; the rest is that of the whole run
 
@@ -117,30 +113,30 @@ class BenchFixture:
         name: str = "",
         params: Mapping[str, Scalar] | None = None,
         setup: Callable[[], object] | None = None,
+        check: Any = None,
         device: str | None = None,
-        **options: Unpack[Options],
+        **keywords: Any,
     ) -> Measurement:
         """Measure ``function(*args)``.
 
         Args:
             name: tells several measurements of one test apart.
             params: beside the test's own.
-            setup, device, options: as of ``cuptiprof.bench``.
+            setup, check, device, keywords: as of ``cuptiprof.bench``.
 
         Raises:
             BenchError: it cannot be measured, or was before.
             Exception: whatever the function raises.
         """
-        call = partial(function, *args) if args else function
         title = f"{self._title()} {name}".rstrip()
         params = {**self._params(), **labels(params or {})}
-        given = {"device": device, "setup": setup, **options}
+        given = {"device": device, "setup": setup, **keywords}
         arguments = {k: plain(v) for k, v in sorted(given.items()) if v is not None}
         source = hashlib.sha256(Path(self._item.path).read_bytes()).hexdigest()
         make_row = partial(Row, title, params, source=source, arguments=arguments)
         began = time.monotonic()
         try:
-            m = bench(call, name=title, params=params, setup=setup, device=device, **options)
+            m = bench(function, *args, name=title, params=params, setup=setup, check=check, device=device, **keywords)
         except Exception as e:
             failure = failure_of(e, str(self._item.path))
             self._session.add(make_row(failure=failure, seconds=time.monotonic() - began))

@@ -10,6 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from cuptiprof.bench.case import Case, skip
 from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.options import Options, SweepOptions
@@ -18,7 +19,7 @@ from cuptiprof.bench.results.parts import CounterValue, Discard, Interval, Kerne
 from cuptiprof.bench.sampling import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
 from cuptiprof.bench.stats.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.stats.verdict import Verdict, judge, judge_pairs
-from cuptiprof.bench.sweep.benchmark import Benchmark, Case, benchmark
+from cuptiprof.bench.sweep.benchmark import Benchmark, benchmark
 from cuptiprof.bench.sweep.running import run_benchmarks
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "judge",
     "judge_pairs",
     "run_benchmarks",
+    "skip",
 ]
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cuptiprof.bench.measure import Function, Method, make_call, measure
-from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.case import Case
+from cuptiprof.bench.measure import Function, measure_cases
 from cuptiprof.bench.options import Options, check_names
 from cuptiprof.bench.results.measurement import Measurement, notes_of
 from cuptiprof.bench.results.parts import Float64, Scalar
-from cuptiprof.bench.results.points import labels
 from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
@@ -77,8 +76,10 @@ class Comparison:
 
 
 def compare(
-    functions: Mapping[str, Function],
-    *,
+    functions: Mapping[str, Function | Case],
+    /,
+    *args: Any,
+    check: Any = None,
     params: Mapping[str, Scalar] | None = None,
     setup: Function | None = None,
     threshold: float = THRESHOLD,
@@ -89,7 +90,9 @@ def compare(
     """Measure functions in turn and say which is faster.
 
     Args:
-        functions: name -> function; the first is the base.
+        functions: name -> function, or a :class:`cuptiprof.bench.Case` with a set-up of its own; the first is the base.
+        args: what each of them is called with.
+        check: what each has to give, as of :class:`cuptiprof.bench.Case`; True: what the first gives.
         threshold: relative difference that does not matter: SAME is said of less, FASTER and SLOWER of more.
         alpha: how often a claim of a difference may be wrong.
         params, setup, device: as of ``cuptiprof.bench``.
@@ -106,14 +109,20 @@ def compare(
         check_limits(threshold, alpha)
     except ValueError as e:
         raise BenchError(str(e)) from None
-    method = Method.of(options, device, functions=len(functions))
-    calls = [make_call(name, f, setup, i) for i, (name, f) in enumerate(functions.items())]
-    shown = labels(params or {})
-    with open_gpu(device) as gpu:
-        method.demand.check(gpu)
-        measured = measure(gpu, calls, method, shown)
+    measured = measure_cases(_cases(functions, setup, check), options, device, args, params=params)
     base, *others = measured
     return Comparison(tuple(measured), {m.name: judge_in_turn(base, m, threshold, alpha) for m in others})
+
+
+def _cases(functions: Mapping[str, Function | Case], setup: Function | None, check: Any) -> dict[str, Case]:
+    """What each has for itself goes before what is for all."""
+    given = {name: f if isinstance(f, Case) else Case(f) for name, f in functions.items()}
+    base, *_ = given
+    out = {}
+    for name, case in given.items():
+        right = (None if name == base else given[base].function) if check is True else check
+        out[name] = Case(case.function, case.setup or setup, right if case.check is None else case.check)
+    return out
 
 
 def judge_in_turn(base: Measurement, new: Measurement, threshold: float = THRESHOLD, alpha: float = ALPHA) -> Verdict:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 from cuptiprof._core import chip_name, region
-from cuptiprof.bench.peaks import check_dtype
+from cuptiprof.bench.peaks import element_type
 from cuptiprof.bench.results.parts import CounterValue
 from cuptiprof.bench.sampling import MeasuredCall
 from cuptiprof.bench.sampling.kernel import BETWEEN_SAMPLES
@@ -35,7 +35,9 @@ class Demand:
     dtype: str = ""
 
     @staticmethod
-    def make(metrics: str | Iterable[str], flops: float | str | None, bytes: float | str | None, dtype: str) -> Demand:
+    def make(
+        metrics: str | Iterable[str], flops: float | str | None, bytes: float | str | None, dtype: object
+    ) -> Demand:
         """Raises BenchError for amounts that are none and element types that are not known."""
         given = metrics.split(",") if isinstance(metrics, str) else list(metrics or ())
         if wrong := [n for n in given if not isinstance(n, str)]:
@@ -46,14 +48,13 @@ class Demand:
                 continue
             if isinstance(amount, bool) or not isinstance(amount, Real) or not 0 < amount < math.inf:
                 raise BenchError(f"{name}={amount!r} is no amount", hint=f'a positive number, or "{MEASURED}"')
-        check_dtype(dtype)
         return Demand(
             names,
             None if isinstance(flops, str) else flops,
             None if isinstance(bytes, str) else bytes,
             flops == MEASURED,
             bytes == MEASURED,
-            dtype,
+            element_type(dtype),
         )
 
     def all_metrics(self) -> tuple[str, ...]:

@@ -6,13 +6,16 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from cuptiprof.bench.attained import make_roofline, roof_notes
+from cuptiprof.bench.case import Case
 from cuptiprof.bench.counted_calls import Demand, read_counters
 from cuptiprof.bench.environment import environment
+from cuptiprof.bench.inputs import bind, name_of, rotating, split_keywords
 from cuptiprof.bench.open_gpu import open_gpu
-from cuptiprof.bench.options import Options, check_names
+from cuptiprof.bench.options import Options
+from cuptiprof.bench.reference import check_result
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Interval, Scalar
 from cuptiprof.bench.results.points import labels
@@ -38,6 +41,7 @@ from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.device.devices import Device
 from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError
+from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import format_time
 
 if TYPE_CHECKING:
@@ -56,7 +60,9 @@ MAX_BLOCK_RECORDS = 500_000
 MAX_EMPTY_BLOCKS = 3
 """So many blocks in a row without a usable sample end the measurement."""
 
-Function = Callable[[], object]
+L2_STATES = ("warm", "cold", "rotate")
+
+Function = Callable[..., object]
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Method:
     """How to measure: options, checked."""
 
     strategy: Strategy
-    cold: bool
+    l2: str
     rule: Rule
     max_seconds: float
     warmup_seconds: float
@@ -75,11 +81,13 @@ class Method:
         """For so many functions in turn. Raises BenchError for what does not fit together."""
         strategy = make_strategy(options.get("strategy", "cpu" if device == "host" else "kernel"))
         l2 = options.get("l2", "warm")
-        if l2 not in ("warm", "cold"):
-            raise BenchError(f"unknown l2={l2!r}", hint='"warm" or "cold"')
-        if l2 == "cold" and not strategy.can_be_cold:
+        if l2 not in L2_STATES:
             raise BenchError(
-                f'l2="cold" says nothing of strategy {strategy.name!r}',
+                f"unknown l2={l2!r}{did_you_mean(str(l2), L2_STATES)}", hint=f"one of: {', '.join(L2_STATES)}"
+            )
+        if l2 != "warm" and not strategy.can_be_cold:
+            raise BenchError(
+                f'l2="{l2}" says nothing of strategy {strategy.name!r}',
                 hint="host time does not depend on the GPU's caches",
             )
         seconds = {"max_seconds": options.get("max_seconds", 3.0), "warmup_seconds": options.get("warmup_seconds", 1.0)}
@@ -96,55 +104,100 @@ class Method:
         demand = Demand.make(
             options.get("metrics", ()), options.get("flops"), options.get("bytes"), options.get("dtype", "")
         )
-        return Method(strategy, l2 == "cold", rule, limit, seconds["warmup_seconds"], demand)
+        return Method(strategy, l2, rule, limit, seconds["warmup_seconds"], demand)
+
+    @property
+    def cold(self) -> bool:
+        """The L2 is flushed before each sample."""
+        return self.l2 == "cold"
 
 
+@overload
 def bench(
     function: Function,
-    *,
+    /,
+    *args: Any,
     name: str = "",
     params: Mapping[str, Scalar] | None = None,
     setup: Function | None = None,
+    check: Any = None,
     device: str | Device | None = None,
     **options: Unpack[Options],
+) -> Measurement: ...
+@overload
+def bench(function: Function, /, *args: Any, **keywords: Any) -> Measurement: ...
+def bench(
+    function: Function,
+    /,
+    *args: Any,
+    name: str = "",
+    params: Mapping[str, Scalar] | None = None,
+    setup: Function | None = None,
+    check: Any = None,
+    device: str | Device | None = None,
+    **keywords: Any,
 ) -> Measurement:
     """Measure a function that gives the GPU work, until its median is known well enough.
 
     Args:
-        function: called without arguments, again and again; its result is dropped.
+        function: called again and again with `args` and those keywords that are no options; its result is dropped.
         name: in reports; default: the function's own.
         params: in reports: at which point of a sweep this is.
         setup: called before each sample outside of the time, for functions that change their input.
+        check: what the function has to give, see :class:`cuptiprof.bench.Case`.
         device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU, and host
             time is what is measured unless ``strategy`` says otherwise.
-        options: how to measure: ``strategy``, ``metrics``, ``flops``, ``bytes``, ``dtype``, ``l2``, ``stop``, ``max_seconds``,
-            ``warmup_seconds``, see :class:`cuptiprof.bench.Options`.
+        keywords: how to measure: ``strategy``, ``metrics``, ``flops``, ``bytes``, ``dtype``, ``l2``, ``stop``, ``max_seconds``,
+            ``warmup_seconds``, see :class:`cuptiprof.bench.Options`; others are the function's.
 
     Raises:
-        BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, or the arguments clash.
-        TypeError: a keyword that is no option.
+        BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, gives something else than
+            `check`, or the arguments clash.
+        TypeError: a keyword that is neither an option nor a parameter of the function.
         DeviceError, CuptiError, SessionError, MetricError: as ``cuptiprof.profile`` on start.
         Exception: whatever the function raises, as it is.
     """
-    check_names("bench", options)
-    method = Method.of(options, device)
-    call = make_call(name, function, setup, 0)
+    options, given = split_keywords("bench", function, args, keywords)
+    cases = {name or name_of(function): Case(function, setup, check)}
+    return measure_cases(cases, options, device, args, given, params)[0]
+
+
+def measure_cases(
+    cases: Mapping[str, Case],
+    options: Options,
+    device: str | Device | None,
+    args: Sequence[Any] = (),
+    keywords: Mapping[str, Any] | None = None,
+    params: Mapping[str, Scalar] | None = None,
+) -> list[Measurement]:
+    """Measure functions in turn, each with the same arguments; see :func:`bench`."""
+    given = dict(keywords or {})
+    method = Method.of(options, device, functions=len(cases))
+    calls = [make_call(name, case, args, given, i) for i, (name, case) in enumerate(cases.items())]
     shown = labels(params or {})
     with open_gpu(device) as gpu:
         method.demand.check(gpu)
-        return measure(gpu, [call], method, shown)[0]
+        for call, case in zip(calls, cases.values(), strict=True):
+            if case.check is not None:
+                if case.setup is not None:
+                    case.setup()
+                check_result(call.name, call.function, case.check, lambda reference: reference(*args, **given))
+            if method.l2 == "rotate":
+                call.function, call.copies = rotating(case.function, args, given, gpu.flush_bytes)
+        return measure(gpu, calls, method, shown)
 
 
-def make_call(name: str, function: Function, setup: Function | None, index: int) -> MeasuredCall:
-    """Raises BenchError when `function` is none."""
-    if not callable(function):
+def make_call(name: str, case: Case, args: Sequence[Any], keywords: Mapping[str, Any], index: int) -> MeasuredCall:
+    """Raises BenchError when its function or set-up is none."""
+    if not callable(case.function):
         raise BenchError(
-            f"bench() measures a function, not {type(function).__name__}", hint="pass `lambda: f(x)`, not `f(x)`"
+            f"bench() measures a function, not {type(case.function).__name__}",
+            hint="pass the function and its arguments, `bench(f, x)`, or `lambda: f(x)`; not `f(x)`",
         )
-    if setup is not None and not callable(setup):
-        raise BenchError(f"setup= is a function, not {type(setup).__name__}")
-    shown = name or getattr(function, "__name__", "") or type(function).__name__
-    return MeasuredCall(shown, function, setup, label=f"{OWN_REGION_PREFIX}{index}")
+    if case.setup is not None and not callable(case.setup):
+        raise BenchError(f"setup= is a function, not {type(case.setup).__name__}")
+    bound = bind(case.function, args, keywords)
+    return MeasuredCall(name, bound, case.setup, label=f"{OWN_REGION_PREFIX}{index}")
 
 
 @dataclass
@@ -191,14 +244,13 @@ def measure(
         roofline = None
         if method.strategy.times_work or gpu.device is None:
             roofline = make_roofline(gpu, method.demand, counters, interval.median, clocks.summary())
-        l2 = "cold" if method.cold else "warm"
-        notes += roof_notes(roofline, l2)
+        notes += roof_notes(roofline, method.l2)
         out.append(
             Measurement(
                 name=state.series.call.name,
                 params=params,
                 strategy=method.strategy.name,
-                l2=l2,
+                l2=method.l2,
                 samples=values,
                 times=times_of(samples),
                 span=spans_of(samples),

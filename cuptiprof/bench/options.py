@@ -23,7 +23,8 @@ class CommonOptions(TypedDict, total=False):
             "manual" (what the function returns, ns); or an object of ``cuptiprof.bench`` (``Kernel(span=True)``).
         metrics: counters to read after timing, over one call (nvprof's names, perfworks names, presets); default: none.
         l2: "warm" (default): calls follow each other; "cold": before each sample as much is written as drives its data out of
-            the L2.
+            the L2; "rotate": each call gets another copy of the arguments' arrays, so many that none is in the L2 when its turn
+            comes.
         stop: when to stop; default: :func:`cuptiprof.bench.default_rule`.
         max_seconds: stop then at the latest, with what there is; default: 3.
         warmup_seconds: warm up for so long at most after the first call; default: 1.
@@ -31,7 +32,7 @@ class CommonOptions(TypedDict, total=False):
 
     strategy: str | Strategy
     metrics: str | Iterable[str]
-    l2: Literal["warm", "cold"]
+    l2: Literal["warm", "cold", "rotate"]
     stop: Rule | None
     max_seconds: float
     warmup_seconds: float
@@ -42,12 +43,12 @@ class Options(CommonOptions, total=False):
 
     Keys:
         flops, bytes: operations and DRAM bytes of one call by your count, or "measured": by the GPU's counters.
-        dtype: element type of the function's operations ("bfloat16", "float32", ...): which compute roof it lies under.
+        dtype: element type of the function's operations ("bfloat16", "fp8", ``torch.float16``, ...): which compute roof it lies under.
     """
 
     flops: float | str | None
     bytes: float | str | None
-    dtype: str
+    dtype: object
 
 
 class SweepOptions(CommonOptions, total=False):
@@ -59,7 +60,7 @@ class SweepOptions(CommonOptions, total=False):
 
     flops: float | str | Callable[..., Any] | None
     bytes: float | str | Callable[..., Any] | None
-    dtype: str | Callable[..., str]
+    dtype: object
 
 
 def check_names(function: str, options: Mapping[str, object]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from cuptiprof.bench.counted_calls import Demand
 from cuptiprof.bench.environment import environment
+from cuptiprof.bench.measure import L2_STATES
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
@@ -28,6 +29,7 @@ from cuptiprof.bench.sampling import STRATEGIES
 from cuptiprof.bench.stats.verdict import THRESHOLD
 from cuptiprof.bench.sweep import selection
 from cuptiprof.bench.sweep.discover import find_benchmarks
+from cuptiprof.bench.sweep.given_values import parse_values, with_values
 from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.running import Task, run, tasks_of
 from cuptiprof.cli.argument_types import seconds
@@ -42,6 +44,7 @@ SUMMARY = "Run the benchmarks of a Python file over their parameters, or show an
 EXAMPLES = """examples:
   cuptiprof bench bench_attention.py
   cuptiprof bench bench_attention.py::forward --filter 'n>=1024,dtype=bfloat16' --metrics achieved_occupancy,dram_throughput
+  cuptiprof bench bench_attention.py -p tokens=4096,8192 -p dtype=bfloat16
   cuptiprof bench bench_attention.py --json new.jsonl --baseline main.jsonl --fail-if-slower 5%
   cuptiprof bench bench_attention.py --json new.jsonl --resume            (goes on after an interruption)
   cuptiprof bench new.jsonl --baseline main.jsonl --format markdown      (compares stored results)
@@ -56,6 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--filter", action="append", metavar="EXPR", help="points, such as 'n>=512,dtype=float16|float32'"
     )
+    what.add_argument(
+        "-p",
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=V[,V]",
+        help="values of a parameter in place of the benchmark's",
+    )
     what.add_argument("--list", action="store_true", help="name the points and stop")
     what.add_argument("--resume", action="store_true", help="skip the points that --json has already")
     how = parser.add_argument_group("how to measure")
@@ -66,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=list(STRATEGIES),
         help="what is timed (default: as the benchmark says, or kernel, or cpu for --device host)",
     )
-    how.add_argument("--l2", choices=("warm", "cold"), help="state of the L2 cache before each call")
+    how.add_argument("--l2", choices=L2_STATES, help="state of the L2 cache before each call")
     how.add_argument("--time", type=seconds, metavar="S", help="seconds of measuring a point, at most")
     how.add_argument("--timeout", type=seconds, metavar="S", default=600.0, help="seconds a point may take in all (default 600)")  # fmt: skip
     out = parser.add_argument_group("results")
@@ -94,6 +105,7 @@ def main(arguments: argparse.Namespace) -> int:
             return _show(arguments, read_results(arguments.target[0]), baseline, conditions)
         with contextlib.redirect_stdout(sys.stderr):  # what the file prints is no part of the table
             benchmarks = [b for t in arguments.target for b in find_benchmarks(t)]
+        benchmarks = with_values(benchmarks, parse_values(arguments.param))
         tasks = selection.select(tasks_of(benchmarks, _overrides(arguments)), conditions, lambda t: t.point.params)
         if arguments.list:
             print("\n".join(task.title for task in tasks))
@@ -217,7 +229,7 @@ def _report(arguments: argparse.Namespace, results: Results, baseline: Results |
     form = None if arguments.format == "table" else arguments.format
     sys.stdout.write("\n".join(render_for(r, sys.stdout, form) for r in reports))
     sys.stdout.flush()
-    failed = sum(row.failure is not None for row in results.rows)
+    failed = sum(row.failed for row in results.rows)
     if failed:
         _say(f"{failed} of {len(results)} points failed")
     if arguments.plot:
@@ -254,7 +266,7 @@ def _check(a: argparse.Namespace) -> None:
         (a.resume and a.force_overwrite, "--resume and --force-overwrite exclude each other"),
     ]
     stored = [t for t in a.target if not t.partition("::")[0].endswith(".py")]
-    measuring = ("device", "metrics", "strategy", "l2", "time", "json", "resume")
+    measuring = ("param", "device", "metrics", "strategy", "l2", "time", "json", "resume")
     if stored:
         wrong.append((len(a.target) > 1, f"{stored[0]}: results are shown one file at a time; --baseline compares two"))
         wrong += [(bool(getattr(a, o)), f"{stored[0]} is read, not measured: --{o} does not fit") for o in measuring]

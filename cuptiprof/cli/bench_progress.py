@@ -43,7 +43,7 @@ class Progress:
         if self._bar is not None:
             from rich.text import Text
 
-            self._bar.console.print(Text(line, style="red" if row.failure else ""))
+            self._bar.console.print(Text(line, style="red" if row.failed else ""))
             self._bar.update(self._task, completed=self.done)
             return
         left = (time.monotonic() - self._began) / self.done * (self.total - self.done)
@@ -57,7 +57,7 @@ class Progress:
 def describe(row: Row) -> str:
     """A point in one line."""
     if row.measurement is None:
-        return printable(f"{row.title}: FAILED, {row.failure}")
+        return printable(f"{row.title}: {'FAILED, ' if row.failed else ''}{row.failure}")
     interval = row.measurement.interval
     return printable(f"{row.title}: {format_time(interval.median)} +/- {100 * interval.half_width:.2f}%")
 

@@ -37,7 +37,7 @@ class Board:
         product: as the driver names it.
         clock_khz: highest SM clock.
         float64, float32: outside of tensor cores.
-        float64_tensor, tf32, half, int8: on tensor cores; 0 where the chip's have no such type. `half` is float16.
+        float64_tensor, tf32, half, int8, float4: on tensor cores; 0 where the chip's have no such type. `half` is float16.
         bfloat16: whether tensor cores take bfloat16 (at the rate of float16).
         sms: streaming multiprocessors.
         source: where the figures come from.
@@ -55,6 +55,7 @@ class Board:
     half: float
     bfloat16: bool
     int8: float
+    float4: float
     dram: float
     link: float
     source: str
@@ -73,8 +74,8 @@ class Board:
             return self.half
         if dtype.startswith("float8"):
             return self.int8 if self.architecture >= 89 else 0.0  # FP8 runs at the rate of INT8 where it exists
-        if dtype == "int8":
-            return self.int8
+        if dtype in ("int8", "float4"):
+            return self.int8 if dtype == "int8" else self.float4
         return self.tf32 if dtype == "float32" and tf32 else 0.0
 
     def peak(self, dtype: str, *, tf32: bool = False) -> float:
@@ -103,7 +104,10 @@ def parsed(compute_capability: str) -> ComputeCapability:
 
 
 def _board(row: dict[str, str]) -> Board:
-    rates = {n: float(row[n]) for n in ("float64", "float64_tensor", "float32", "tf32", "half", "int8", "dram", "link")}
+    rates = {
+        n: float(row[n])
+        for n in ("float64", "float64_tensor", "float32", "tf32", "half", "int8", "float4", "dram", "link")
+    }
     return Board(
         name=row["board"],
         chip=row["chip"],
@@ -146,11 +150,12 @@ def board_called(name: str) -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def flops_per_clock() -> dict[ComputeCapability, dict[str, int]]:
-    """Operations a clock and SM (a fused multiply-add is two), dense, by "float32", "float64", "tf32", "half" and "byte".
+    """Operations a clock and SM (a fused multiply-add is two), dense, by "float32", "float64", "tf32", "half", "byte"
+    and "float4".
 
     0: the chip computes it otherwise. A compute capability that is not here: not known.
     """
-    names = ("float32", "float64", "tf32", "half", "byte")
+    names = ("float32", "float64", "tf32", "half", "byte", "float4")
     return {
         parsed(row["cc"]): {name: int(row[f"flops_{name}"]) for name in names}
         for row in rows_of("compute_capabilities.csv")

@@ -11,7 +11,7 @@ import pytest
 from cuptiprof.bench import CounterValue
 from cuptiprof.bench.attained import make_roofline, roof_notes
 from cuptiprof.bench.counted_calls import Demand, Read
-from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
+from cuptiprof.bench.peaks import element_type, peak_byte_rate, peak_flop_rate
 from cuptiprof.data.chips import BOARDS
 from cuptiprof.device.driver import DeviceAttribute
 from cuptiprof.errors import BenchError
@@ -150,3 +150,36 @@ def test_above_a_roof_is_said() -> None:
     assert "dtype=" in note
     at_the_roof = make_roofline(SIMULATED, Demand(bytes=3.36e6, flops=67e6, dtype="float32"), Read(), 1_000)
     assert roof_notes(at_the_roof, "warm") == [] and roof_notes(None, "warm") == []
+
+
+def test_element_types_by_whatever_name() -> None:
+    import numpy as np
+    import torch
+
+    for name, given in {
+        "float16": ["half", "fp16", "torch.float16", torch.float16, np.float16, np.dtype("float16"), " FP16 "],
+        "float32": ["float", torch.float, np.dtype("f4"), "numpy.float32"],
+        "bfloat16": [torch.bfloat16, "bf16"],
+        "float8": ["fp8", torch.float8_e4m3fn, torch.float8_e5m2, "float8_e4m3fnuz", "e5m2"],
+        "float4": ["fp4", "nvfp4", "float4_e2m1fn_x2"],
+        "int8": [torch.int8, np.uint8],
+        "": [""],
+    }.items():
+        assert [element_type(g) for g in given] == [name] * len(given)
+    for wrong, guess in (("blfoat16", "bfloat16"), ("float61", "float16"), (torch.complex64, ""), (3, "")):
+        with pytest.raises(BenchError, match="unknown dtype") as caught:
+            element_type(wrong)
+        assert f"did you mean {guess}" in str(caught.value) if guess else True
+
+
+def test_peaks_of_narrow_types_where_there_are_such() -> None:
+    """B200, dense: 4.5 PFLOP/s float8 and 9 float4 by NVIDIA's data sheet; RTX 5090: 838 and 1676 TFLOP/s."""
+    b200: Any = SimpleNamespace(device=SimpleNamespace(simulated=True), chip="B200")
+    assert peak_flop_rate(b200, "fp8") == 4.5e15 and peak_flop_rate(b200, "nvfp4") == 9e15
+    assert peak_flop_rate(SIMULATED, "fp8") == 1979e12 and math.isnan(peak_flop_rate(SIMULATED, "fp4"))
+    a100: Any = SimpleNamespace(device=SimpleNamespace(simulated=True), chip="A100")
+    assert math.isnan(peak_flop_rate(a100, "fp8"))
+    rtx5090 = gpu("H100", COMPUTE_CAPABILITY_MAJOR=12, MULTIPROCESSOR_COUNT=170, CLOCK_RATE=2_407_000)
+    assert peak_flop_rate(rtx5090, "fp4") == pytest.approx(1676e12, rel=0.01)
+    assert peak_flop_rate(rtx5090, "fp8") == pytest.approx(838e12, rel=0.01)
+    assert math.isnan(peak_flop_rate(gpu("H100"), "fp4"))

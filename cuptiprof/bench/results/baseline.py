@@ -123,6 +123,8 @@ def compare_rows(
     """The verdict on one point and its reason; None and why there is none."""
     a, b = base.measurement, new.measurement
     if a is None or b is None:
+        if any(row.failure is not None and not row.failed for row in (base, new)):
+            return None, "it was skipped"
         which = "in both runs" if a is None and b is None else "in the baseline" if a is None else "now"
         return None, f"it failed {which}"
     if why := _not_comparable(a, b, across_chips):

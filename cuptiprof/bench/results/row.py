@@ -19,7 +19,7 @@ from cuptiprof.errors import ResultError
 MAX_TEXT = 2000
 MAX_PARAMS = 100
 MAX_NUMBER = 1e300
-FailureKind = Literal["error", "out of memory", "timeout"]
+FailureKind = Literal["error", "out of memory", "timeout", "skipped"]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]
 
@@ -28,7 +28,7 @@ class Failure(msgspec.Struct, frozen=True):
     """Why a point has no measurement.
 
     Attributes:
-        kind: "error", "out of memory" or "timeout".
+        kind: "error", "out of memory", "timeout", or "skipped": the benchmark itself left the point out, which is no failure.
         message: type and text of the exception.
         where: "file.py:12" of the benchmark's own code; empty if not known.
         seconds: of a timeout, the limit; else 0.
@@ -69,6 +69,11 @@ class Row:
     def key(self) -> tuple[str, str]:
         """The same for the same point of the same benchmark in any run."""
         return self.benchmark, params_key(self.params)
+
+    @property
+    def failed(self) -> bool:
+        """It should have been measured, and could not be."""
+        return self.failure is not None and self.failure.kind != "skipped"
 
     @property
     def title(self) -> str:

@@ -7,6 +7,7 @@ from cuptiprof.bench.sampling.host import Cpu, Manual, Wall
 from cuptiprof.bench.sampling.kernel import Kernel
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy
 from cuptiprof.errors import BenchError
+from cuptiprof.text.nearest import did_you_mean
 
 STRATEGIES: dict[str, type[Strategy]] = {s.name: s for s in (Kernel, Event, Graph, Cpu, Wall, Manual)}
 
@@ -20,7 +21,8 @@ def make_strategy(given: str | Strategy) -> Strategy:
     if isinstance(given, Strategy):
         return given
     if not isinstance(given, str) or given not in STRATEGIES:
-        raise BenchError(f"unknown strategy {given!r}", hint=f"one of: {', '.join(STRATEGIES)}")
+        guess = did_you_mean(given, STRATEGIES) if isinstance(given, str) else ""
+        raise BenchError(f"unknown strategy {given!r}{guess}", hint=f"one of: {', '.join(STRATEGIES)}")
     return STRATEGIES[given]()
 
 

@@ -72,13 +72,14 @@ class Graph(Strategy):
     name: ClassVar[str] = "graph"
 
     def prepare(self, gpu: Meter, call: MeasuredCall, estimate_ns: float, cold: bool) -> None:
-        call.kept = gpu.capture(call.function)
+        least = call.batch = call.copies  # a replay goes through all of them
+        call.kept = gpu.capture(call.function if least == 1 else repeated(call.function, least))
         call.kept()  # the first launch of a graph uploads it
         took = try_out(gpu, call, call.kept)
         check_enclosed(call, took.ns)
         most = max(1, MAX_GRAPH_NODES // max(call.records, 1))
         for _ in range(MAX_TRIES if call.setup is None and not cold else 0):
-            wanted = min(most, math.ceil(1.05 * call.batch * FILL_NS / max(took.ns, 1.0)))
+            wanted = least * math.ceil(min(most, 1.05 * call.batch * FILL_NS / max(took.ns, 1.0)) / least)
             if took.ns >= FILL_NS or wanted <= call.batch:
                 break
             call.batch = wanted
@@ -95,14 +96,14 @@ class Graph(Strategy):
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedSample:
     """What one sample took, ns: the GPU between the events, and the host to give it the work."""
 
     ns: float
     launching_ns: int
 
 
-def try_out(gpu: Meter, call: MeasuredCall, run: Callable[[], object]) -> Trial:
+def try_out(gpu: Meter, call: MeasuredCall, run: Callable[[], object]) -> TriedSample:
     """A sample in a stream that is held for as long as that takes."""
     hold = LEAST_HOLD_NS
     while True:
@@ -118,7 +119,7 @@ def try_out(gpu: Meter, call: MeasuredCall, run: Callable[[], object]) -> Trial:
         launching, dry = gpu.now() - began, gpu.passed(first)
         gpu.synchronize()
         if not dry or hold >= MAX_HOLD_NS:
-            return Trial(gpu.elapsed_ns(first, second), launching)
+            return TriedSample(gpu.elapsed_ns(first, second), launching)
         hold = min(MAX_HOLD_NS, 2 * max(hold, launching))
 
 

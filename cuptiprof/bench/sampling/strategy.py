@@ -26,6 +26,8 @@ class MeasuredCall:
     """region under which its GPU work is found"""
     batch: int = 1
     """calls a sample"""
+    copies: int = 1
+    """of its arguments, which calls take in turn"""
     launches: bool = True
     """whether it gives the GPU work, as far as is known"""
     records: int = 0

@@ -7,10 +7,10 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from cuptiprof.bench.case import Case
 from cuptiprof.bench.options import SweepOptions, check_names
 from cuptiprof.bench.results.points import Params, Point, make_points
 from cuptiprof.errors import BenchError
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
 PER_POINT = ("flops", "bytes", "dtype")
 """Options that may be functions of the parameters."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """What a benchmark function returns if a call needs more than itself: `setup` runs before each sample, outside of the time."""
-
-    function: Callable[[], object]
-    setup: Callable[[], object] | None = None
 
 
 class Benchmark:

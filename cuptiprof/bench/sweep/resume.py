@@ -80,7 +80,7 @@ def _why_again(task: Task, row: Row, then: Mapping[str, Any], now: Mapping[str, 
     for name in SURROUNDINGS:
         if before.get(name) != now.get(name):
             return f"another {name.replace('_', ' ')}: {before.get(name)} then, {now.get(name)} now"
-    if row.failure is None:
+    if row.failure is None or not row.failed:
         return ""
     if row.failure.kind != "timeout":
         return "they had failed"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cuptiprof.bench.case import SkipPoint
 from cuptiprof.bench.environment import environment
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.open_gpu import open_gpu
@@ -15,7 +16,7 @@ from cuptiprof.bench.options import Options, check_names
 from cuptiprof.bench.results.failures import failure_of, release
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.points import Point
-from cuptiprof.bench.results.row import Failure, Row, plain
+from cuptiprof.bench.results.row import MAX_TEXT, Failure, Row, plain
 from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.sweep.benchmark import Benchmark
 from cuptiprof.bench.sweep.deadline import TimedOut, deadline
@@ -141,11 +142,13 @@ def _run_one(task: Task, watcher: Watcher | None, measure: Measure, device: Any,
     failure, measurement = None, None
     try:
         with deadline(timeout, give_up), task.benchmark.prepared(task.point) as case:
-            options = {"setup": case.setup, "device": device, **task.options()}
+            options = {"setup": case.setup, "check": case.check, "device": device, **task.options()}
             measurement = measure(case.function, name=task.benchmark.name, params=task.point.params, **options)
     except TimedOut as e:
         failure = late
         release(e)
+    except SkipPoint as e:
+        failure = Failure("skipped", str(e)[:MAX_TEXT])
     except (Exception, SystemExit) as e:  # a benchmark that calls sys.exit shall not end the others
         failure = failure_of(e, _file(task.benchmark))
         release(e)
