@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_WORK = ("kernels", "memcpys", "memsets", "graph_launches", "regions")
+
 
 @dataclass
 class _Pending:
@@ -282,13 +284,22 @@ class profile:
                 self._pending = _Pending(self._cycle + 1, self._steps.plus(self._last_step()))
                 session.stop()
             action = self._schedule(self._step) if self._schedule is not None else None
-            if self._result is not None and action in (Action.NONE, Action.WARMUP):
+            if self._result is not None and (action in (Action.NONE, Action.WARMUP) or self._is_nothing_left()):
                 self._drop_rest()
             else:
                 self._finish()
                 self._tell_user(unless=(Action.NONE, Action.WARMUP), action=action)
             assert self._result is not None
             return self._result
+
+    def _is_nothing_left(self) -> bool:
+        """The last cycle ended with the last step, and no work came after it: that cycle is the result, not what follows it."""
+        if self._schedule is None or self._schedule(self._step - 1) is not Action.RECORD_AND_SAVE:
+            return False
+        if self._spill is not None and self._spill.read():
+            return False
+        tables = self._session.taken().tables()
+        return not any(len(column) for name in _WORK for column in tables[name].values())
 
     def _is_unfinished(self) -> bool:
         """A cycle ended and its result is not made: an interruption came between."""
