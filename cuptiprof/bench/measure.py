@@ -41,6 +41,7 @@ from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.device.devices import Device
 from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError
+from cuptiprof.sim.pytorch.compiled_calls import UNCOMPILED
 from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import format_time
 
@@ -275,8 +276,11 @@ def measure(
 
 def _prepare(gpu: Meter, call: MeasuredCall, method: Method) -> _State:
     began = time.monotonic()
+    compiled = gpu.device.compiled_calls if gpu.device is not None else 0
     warmup = warm_up(gpu, call, method.warmup_seconds)
     notes = [*warmup.notes, *look_at(gpu, call, method.strategy)]
+    if gpu.device is not None and gpu.device.compiled_calls > compiled:
+        notes.append(UNCOMPILED)
     method.strategy.prepare(gpu, call, warmup.call_ns, method.cold)
     return _State(Series(call), warmup, notes, cost={"warmup": time.monotonic() - began})
 

@@ -23,6 +23,7 @@ from cuptiprof.data.activities import KINDS
 from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.session.arguments import KEEP
+from cuptiprof.sim.pytorch.cuda_names import HINT
 
 SUMMARY = "Profile an unmodified Python script."
 EXAMPLES = """examples:
@@ -115,6 +116,8 @@ def main(arguments: argparse.Namespace) -> int:
         return ended.leave()
     with finishing(ended):
         result = session.stop(quiet=arguments.quiet)
+        if result.simulated and "CUDA" in ended.error and HINT not in ended.error and usable(sys.stderr):
+            print(f"cuptiprof: the script needs CUDA\n  hint: {HINT}", file=sys.stderr)
         if children is None:
             results = [_with_note(result, unprofiled_children(before))]
         else:

@@ -34,11 +34,13 @@ class Ended:
     Attributes:
         status: its exit status.
         died_of: the signal that ended it.
+        error: of an exception, its text.
         forked: this is a child process that the script forked: it goes on after the script, as it would without us.
     """
 
     status: int
     died_of: int | None = None
+    error: str = ""
     forked: bool = False
 
     def leave(self) -> int:
@@ -112,7 +114,7 @@ def _run(arguments: argparse.Namespace) -> Ended:
         return Ended(143, signal.SIGTERM)
     except BaseException as e:
         _show(e)
-        return Ended(1)
+        return Ended(1, error=str(e)[:1000])
 
 
 def _run_file(script: str) -> None:

@@ -37,6 +37,11 @@ class Device:
         self.spec = spec
         self.library = library
 
+    @property
+    def compiled_calls(self) -> int:
+        """Calls of functions of torch.compile, which a simulated device runs as they were written."""
+        return 0
+
     def open(self) -> contextlib.AbstractContextManager[object]:
         """What a session holds from before its start until after its stop, and then leaves."""
         return contextlib.nullcontext()
@@ -138,8 +143,15 @@ class SimulatedDevice(Device):
             self.unmodelled = self._torch.close()  # before it counts: Ctrl-C in the middle, and it is done again
         self._users = max(self._users - 1, 0)
 
+    @property
+    def compiled_calls(self) -> int:
+        return self._torch.compiled_calls if self._torch is not None else 0
+
     def metadata(self) -> dict[str, Any]:
-        return {**super().metadata(), "unmodelled_operators": self.unmodelled}
+        from cuptiprof.sim.pytorch.compiled_calls import UNCOMPILED
+
+        note = {"note": UNCOMPILED} if self.compiled_calls else {}
+        return {**super().metadata(), "unmodelled_operators": self.unmodelled, **note}
 
 
 class ReplayDevice(SimulatedDevice):

@@ -55,6 +55,7 @@ class TorchSimulation:
     Attributes:
         process: operators run as if nothing were there in any other (a data loader's worker has no simulated device).
         unmodelled: calls by operator name that were taken as element-wise, or that the model failed on.
+        compiled_calls: of functions of torch.compile, which ran as they were written.
     """
 
     def __init__(self, device: SimDevice, chip: str) -> None:
@@ -62,8 +63,14 @@ class TorchSimulation:
         self.chip = BOARDS[chip]
         self.process = os.getpid()
         self.unmodelled: Counter[str] = Counter()
+        self.compiled_calls = 0
         self._operators: dict[Any, _Operator] = {}
         self._planned: dict[Any, tuple[Call, Callable[[], None] | None, bool]] = {}
+
+    def compiled_call(self) -> None:
+        """One more."""
+        if self.active:
+            self.compiled_calls += 1
 
     def operator(self, func: Any) -> _Operator:
         found = self._operators.get(func)
@@ -191,6 +198,23 @@ class TorchSimMode(TorchDispatchMode):  # type: ignore[misc]  # torch is optiona
             _python_dispatch._pop_mode()
         for mode in reversed(above):
             _python_dispatch._push_mode(mode)
+
+
+def import_early() -> None:
+    """Have torch import now what its first operator under a mode imports (800 modules): not in a region of the program's.
+
+    Where modes of the program are on, it has, and they shall not see an operator of ours.
+    """
+    if _python_dispatch._get_current_dispatch_mode_stack():
+        return
+    off = TorchSimulation(SimDevice(), next(iter(BOARDS)))
+    off.stop()
+    mode = TorchSimMode(off)
+    mode.enter(first=True)
+    try:
+        torch.empty(0)
+    finally:
+        mode.leave()
 
 
 def leave_stale() -> None:

@@ -12,7 +12,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cuptiprof.data.chips import BOARDS
 from cuptiprof.regions.when_imported import WhenImported
+from cuptiprof.sim.pytorch.compiled_calls import count_calls
+from cuptiprof.sim.pytorch.cuda_names import CudaNames
 
 if TYPE_CHECKING:
     from cuptiprof.sim.sim_device import SimDevice
@@ -42,13 +45,23 @@ class TorchOnDevice:
         from cuptiprof.sim.pytorch import dispatch_mode
 
         dispatch_mode.leave_stale()
+        dispatch_mode.import_early()
         self._simulation = dispatch_mode.TorchSimulation(self._sim, self._chip)
+        names = CudaNames(sys.modules["torch"], self._sim, BOARDS[self._chip].product)
+        self._undo.append(names.take_off)
+        names.put()
+        self._undo.append(count_calls(sys.modules.get("torch._dynamo.eval_frame"), self._simulation.compiled_call))
         for hook in dispatch_mode.optimizer_hooks():
             self._undo.append(hook.remove)
         mode = dispatch_mode.TorchSimMode(self._simulation)
         self._undo.append(mode.leave)
         mode.enter(first=True)
         self._undo.append(_simulate_new_threads(self._simulation, dispatch_mode.TorchSimMode))
+
+    @property
+    def compiled_calls(self) -> int:
+        """Calls of functions of torch.compile so far."""
+        return self._simulation.compiled_calls if self._simulation is not None else 0
 
     def close(self) -> dict[str, int]:
         """Back to plain PyTorch. Returns how often each operator ran that the model took as element-wise for want of better.
