@@ -37,7 +37,7 @@ class KernelFilter:
         exclude: patterns of which none may match the name.
         base: "function" (as above), or "demangled" or "mangled" to compare every pattern with that form.
         regions: patterns; the launch must be inside a matching region, at any depth. Without "/" a glob is
-            compared with region names, with "/" with whole paths ("fwd/*").
+            compared with region names, with "/" with whole paths (``fwd/*``).
         exclude_regions: patterns of regions the launch must not be inside of; wins over ``regions``.
         devices, streams, contexts, threads: one ID or several (device ordinals, CUPTI stream and context
             IDs, system thread IDs).

@@ -1,0 +1,90 @@
+"""Runs what a page shows, in the current folder: python run_page.py PAGE [--write].
+
+In the order of the page: blocks of Python in one namespace, which begins with the names that pages use without saying where they come
+from (``given.py``); a block that begins with a line ``# train.py`` becomes that file; commands in a shell. What a command prints must be what
+stands below it, numbers apart. ``--write`` puts there what it prints instead.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+from page import Block, blocks, same_output
+
+# Says how the machine is, which may lack a GPU.
+OF_THE_MACHINE = ("cuptiprof doctor", "cuptiprof doctor --json")
+# Not for a test: they install, or need a repository or a terminal.
+NOT_RUN = (
+    "pip ",
+    "git ",
+    "pre-commit ",
+    "sudo ",
+    "bash .ci/",
+    ".ci/",
+    "sphinx-build ",
+    "cd ",
+    "jupyter ",
+    "nvidia-smi",
+)
+
+
+def run_page(path: Path, write: bool) -> list[str]:
+    """What failed, with its place."""
+    text = path.read_text()
+    failures: list[str] = []
+    names = given()
+    for block in blocks(text):
+        where = f"{path.name}:{block.line}"
+        if block.file is not None:
+            Path(block.file).write_text(block.text)
+        elif block.language == "python":
+            try:
+                exec(compile("\n" * block.line + block.text, str(path), "exec"), names)
+            except BaseException as e:
+                if not (isinstance(e, SystemExit) and not e.code):
+                    failures.append(f"{where}: {traceback.format_exc()}")
+        elif block.language in ("bash", "console"):
+            text = run_commands(block, where, text, write, failures)
+    if write:
+        path.write_text(text)
+    return failures
+
+
+def run_commands(block: Block, where: str, text: str, write: bool, failures: list[str]) -> str:
+    for command, documented in block.commands():
+        if command.startswith(NOT_RUN):
+            continue
+        what = command.partition("#")[0].strip()
+        script = (
+            f'set -o pipefail; python() {{ {sys.executable} "$@"; }}; pytest() {{ python -m pytest "$@"; }}; {command}'
+        )
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        if done.returncode and not (what in OF_THE_MACHINE and done.returncode == 1):
+            failures.append(f"{where}: {command}: status {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+            continue
+        printed = done.stdout
+        if block.language == "console" and not same_output(documented, printed):
+            if write and documented in text:
+                text = text.replace(documented, printed if printed.endswith("\n") else printed + "\n", 1)
+            else:
+                failures.append(f"{where}: {command}\n--- as documented\n{documented}--- as printed\n{printed}")
+    return text
+
+
+def given() -> dict[str, object]:
+    names: dict[str, object] = {"__name__": "__main__"}
+    exec(compile(Path(__file__).with_name("given.py").read_text(), "given.py", "exec"), names)
+    return names
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("CUPTIPROF_DEVICE", "sim")
+    found = run_page(Path(sys.argv[1]), "--write" in sys.argv[2:])
+    for failure in found:
+        print(failure, file=sys.stderr)
+    print(f"{sys.argv[1]}: {len(found)} failed")
+    sys.exit(bool(found))
