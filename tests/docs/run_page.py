@@ -56,7 +56,7 @@ def run_page(path: Path, write: bool) -> list[str]:
 
 def run_commands(block: Block, where: str, text: str, write: bool, failures: list[str]) -> str:
     for command, documented in block.commands():
-        if command.startswith(NOT_RUN):
+        if command.startswith(NOT_RUN) or " torchrun " in command:
             continue
         what = command.partition("#")[0].strip()
         script = (
