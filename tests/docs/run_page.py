@@ -62,14 +62,15 @@ def run_commands(block: Block, where: str, text: str, write: bool, failures: lis
         script = (
             f'set -o pipefail; python() {{ {sys.executable} "$@"; }}; pytest() {{ python -m pytest "$@"; }}; {command}'
         )
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode and not (what in OF_THE_MACHINE and done.returncode == 1):
-            failures.append(f"{where}: {command}: status {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+            failures.append(f"{where}: {command}: status {done.returncode}\n{done.stdout[-3000:]}")
             continue
         printed = done.stdout
         if block.language == "console" and not same_output(documented, printed):
-            if write and documented in text:
-                text = text.replace(documented, printed if printed.endswith("\n") else printed + "\n", 1)
+            shown = f"$ {command}\n"
+            if write and shown + documented in text:
+                text = text.replace(shown + documented, f"{shown}{printed.rstrip()}\n", 1)
             else:
                 failures.append(f"{where}: {command}\n--- as documented\n{documented}--- as printed\n{printed}")
     return text
@@ -83,6 +84,7 @@ def given() -> dict[str, object]:
 
 if __name__ == "__main__":
     os.environ.setdefault("CUPTIPROF_DEVICE", "sim")
+    os.environ["PYTHONUNBUFFERED"] = "1"  # as in a terminal: what a script prints comes before the report of it
     found = run_page(Path(sys.argv[1]), "--write" in sys.argv[2:])
     for failure in found:
         print(failure, file=sys.stderr)
