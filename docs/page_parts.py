@@ -53,9 +53,14 @@ def _cell(text: str) -> str:
 
 
 def _from_docs(text: str) -> str:
-    """Links as seen from the folder of the docs; what lies outside of it is no page."""
-    text = re.sub(r"\]\(docs/([^)]+)\)", r"](\1)", text)
-    return re.sub(r"\[([^]]+)\]\((?!https?:|#)(?!\w[\w/-]*\.md)[^)]+\)", r"\1", text)
+    """Links as seen from the folder of the docs; what lies outside of it is no page, and only named."""
+
+    def link(m: re.Match[str]) -> str:
+        if m[2].startswith(("https:", "#")):
+            return m[0]
+        return f"[{m[1]}]({m[2].removeprefix('docs/')})" if m[2].startswith("docs/") else m[1]
+
+    return re.sub(r"\[([^]]+)\]\(([^)]+)\)", link, text)
 
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
