@@ -46,6 +46,8 @@ def test_commands_are_marked_as_such(name: str) -> None:
 
 
 def test_numbers_may_differ_and_nothing_else() -> None:
-    assert same_output("Time  12.5ms  a\n...\nend\n", "Time 7us a\nx\ny\nend\n")
+    assert same_output("Time  12.5ms  a\n...\n3 end\n", "Time 7us a\n1 x\n2 y\n1 end\n")
+    assert same_output("Time Calls\n12.5% 3 - a/b\n", "Time\n7% a/b\n")
     assert not same_output("Time  12.5ms  a\n", "Time 7us b\n")
-    assert not same_output("one\ntwo\n", "one\n")
+    assert not same_output("1 one\n2 two\n", "1 one\n")
+    assert not same_output("1 sgemm_32x32\n", "1 sgemm_64x64\n")
