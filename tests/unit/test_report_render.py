@@ -66,7 +66,7 @@ def test_hostile_names_stay_text(view: str, form: str) -> None:
 def test_csv_is_read_by_pandas(view: str) -> None:
     r = cuptiprof.open(trace_path("train-v100"))
     report = r.report(view)
-    frame = pd.read_csv(io.StringIO(report.to("csv")), comment="#")
+    frame = pd.read_csv(io.StringIO(report.to("csv")), comment="#", float_precision="round_trip")
     rows = report.rows
     assert len(frame) == len(rows)
     for key in ("time_ns", "avg_ns", "duration_ns", "calls", "kernels", "name", "region", "throughput"):
@@ -79,7 +79,9 @@ def test_csv_is_read_by_pandas(view: str) -> None:
 
 
 def test_csv_in_other_units() -> None:
-    frame = pd.read_csv(io.StringIO(training_step().summary(units="us").to("csv")), comment="#")
+    frame = pd.read_csv(
+        io.StringIO(training_step().summary(units="us").to("csv")), comment="#", float_precision="round_trip"
+    )
     gemm = frame[frame["name"] == "gemm(float*, float*, int)"].iloc[0]
     assert gemm["time_us"] == 22.345 and gemm["min_us"] == 10 and gemm["calls"] == 2
 
