@@ -27,13 +27,15 @@ _AT_ONCE = 1 << 18
 """Rows sorted at a time: what fits into a core's cache, and little memory beside columns of any length."""
 
 
-def group_stats(key: Array, value: Array) -> Groups:
-    """Count, sum, minimum and maximum of ``value`` for each distinct ``key`` (integers)."""
-    parts = [
-        _reduced(key[rows], np.ones(len(value[rows]), np.int64), *[np.asarray(value[rows], np.int64)] * 3)
-        for first in range(0, len(key), _AT_ONCE)
-        for rows in [slice(first, first + _AT_ONCE)]
-    ]
+def group_stats(key: Array, value: Array, less: Array | None = None) -> Groups:
+    """Count, sum, minimum and maximum of ``value`` (of ``value - less``, if given) for each distinct ``key`` (integers)."""
+    parts = []
+    for first in range(0, len(key), _AT_ONCE):
+        rows = slice(first, first + _AT_ONCE)
+        values = np.asarray(value[rows], np.int64)
+        if less is not None:
+            values = values - less[rows]
+        parts.append(_reduced(key[rows], np.ones(len(values), np.int64), values, values, values))
     if not parts:
         empty = np.zeros(0, np.int64)
         return Groups(empty, empty, empty, empty, empty)
@@ -92,10 +94,10 @@ class Intervals:
         return sum_by_group(self.group, self.end - self.start, groups)
 
 
-def sum_by_group(group: Array, value: Array, groups: int) -> Int64:
-    """Exact int64 sums of ``value`` for groups 0..groups-1."""
+def sum_by_group(group: Array, value: Array, groups: int, less: Array | None = None) -> Int64:
+    """Exact int64 sums of ``value`` (of ``value - less``, if given) for groups 0..groups-1."""
     out = np.zeros(groups, np.int64)
-    stats = group_stats(group, value)
+    stats = group_stats(group, value, less)
     out[stats.key] = stats.total
     return out
 
@@ -105,24 +107,22 @@ def union(group: Array, start: Array, end: Array) -> Intervals:
     if not len(group):
         empty = np.zeros(0, np.int64)
         return Intervals(empty, empty, empty)
-    group, start, end = (np.asarray(column, np.int64) for column in (group, start, end))
+    start, end = np.asarray(start, np.int64), np.asarray(end, np.int64)
     by_time = bool((start[1:] >= start[:-1]).all())  # as the work of one stream is
     if not by_time or (group[1:] != group[:-1]).any():
         order = stable_order(group) if by_time else np.lexsort((start, group))
         group, start, end = group[order], start[order], end[order]
     end = np.maximum(end, start)
     new = np.r_[False, group[1:] != group[:-1]]
-    latest = _latest_so_far(np.cumsum(new), end)
+    latest = _latest_so_far(np.cumsum(new), end) if new.any() else np.maximum.accumulate(end)
     opens = np.r_[True, new[1:] | (start[1:] > latest[:-1])]
     first = np.flatnonzero(opens)
     last = np.r_[first[1:], len(group)] - 1
-    return Intervals(group[first], start[first], latest[last])
+    return Intervals(group[first].astype(np.int64), start[first], latest[last])
 
 
 def _latest_so_far(position: Int64, end: Int64) -> Int64:
     """The running maximum of `end`, which starts afresh where `position` (0, 0, 1, 1, 1, 2, ...) changes."""
-    if not position[-1]:
-        return np.maximum.accumulate(end)
     lowest = int(end.min())
     span = int(end.max()) - lowest + 1
     if span * (int(position[-1]) + 1) < 1 << 62:  # each group is lifted above the one before

@@ -102,7 +102,7 @@ def _add_times(
         return
     kinds = int(codes.max()) + 1
     key = table["device"].astype(np.int64) * kinds + codes if per_gpu else codes
-    stats = group_stats(key, table["duration"])
+    stats = group_stats(key, table["end"], table["start"])
     columns = (stats.key, stats.count, stats.total, stats.minimum, stats.maximum)
     for at, count, total, minimum, maximum in zip(*(column.tolist() for column in columns), strict=True):
         device, code = divmod(at, kinds)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from cuptiprof import _core
 from cuptiprof.analysis.aggregate import Int64
@@ -36,12 +37,12 @@ class RegionTree:
     paths: list[tuple[str, ...]]
     parent: Int64
     depth: Int64
-    node_of_code: Int64
+    node_of_code: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def nodes(self, codes: Array) -> Int64:
+    def nodes(self, codes: Array) -> npt.NDArray[np.int32]:
         """Node of each path in a column of string indices."""
         return self.node_of_code[codes]
 
@@ -54,12 +55,12 @@ class RegionTree:
                 total[outer] += total[node]
         return np.asarray(total, np.int64)
 
-    def ancestors(self) -> Iterator[Int64]:
+    def ancestors(self) -> Iterator[npt.NDArray[np.int32]]:
         """For each depth, deepest first: the ancestor (or itself) of that depth of every node; -1 where it is shallower."""
         at = np.arange(len(self))
         for level in range(int(self.depth.max()) if len(self) else -1, -1, -1):
             at = np.where(self.depth[at] > level, self.parent[at], at)
-            yield np.where(self.depth >= level, at, -1)
+            yield np.where(self.depth >= level, at, -1).astype(np.int32)
 
     def preorder(self, weight: Int64) -> list[int]:
         """Nodes so that nested ones follow their parent, heavier siblings first."""
@@ -83,7 +84,7 @@ def region_tree(result: Result) -> RegionTree:
     paths: list[tuple[str, ...]] = []
     parents: list[int] = []
     known: dict[tuple[int, str], int] = {}
-    node_of_code = np.full(max(len(strings), 1), -1, np.int64)
+    node_of_code = np.full(max(len(strings), 1), -1, np.int32)  # there may be one a row
     for code in used.tolist():
         path = strings[code]
         node = -1

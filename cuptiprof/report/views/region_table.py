@@ -13,6 +13,7 @@ from cuptiprof.analysis.quantiles import or_none, spread_by_group
 from cuptiprof.analysis.region_tree import NO_REGION, WORK_TABLES, RegionTree, region_tree
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
+from cuptiprof.data.tables import Array
 from cuptiprof.report.model import Column, View, left_out, nothing
 
 _COLUMNS = (
@@ -53,10 +54,10 @@ _LEGEND = (
 class _Work:
     """GPU work by node of the tree, times in ns."""
 
-    node: Int64
+    node: Array
     start: Int64
     end: Int64
-    device: Int64
+    device: Array
 
 
 def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
@@ -68,7 +69,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     del demangle  # names of regions are not mangled
     tree = region_tree(result)
     work = _work(result, tree, *WORK_TABLES)
-    own = sum_by_group(work.node, work.end - work.start, len(tree))
+    own = sum_by_group(work.node, work.end, len(tree), work.start)
     total = tree.subtree_sum(own)
     whole = int(own.sum())
     busy = _busy(work, tree)
@@ -113,10 +114,7 @@ def _work(result: Result, tree: RegionTree, *names: str) -> _Work:
     """By start, so that nothing below sorts again."""
     tables = [result.tables[name] for name in names if len(result.tables[name])] or [result.kernels]
     tables = [t.where(traced_graphs(result)) if t.name == "graph_launches" else t for t in tables]
-    start, end, device = (
-        np.concatenate([table[column] for table in tables]).astype(np.int64, copy=False)
-        for column in ("start", "end", "device")
-    )
+    start, end, device = (np.concatenate([table[column] for table in tables]) for column in ("start", "end", "device"))
     node = np.concatenate([tree.nodes(table.codes("region")) for table in tables])
     if (start[1:] >= start[:-1]).all():
         return _Work(node, start, end, device)
@@ -146,7 +144,7 @@ def _host(result: Result, tree: RegionTree, work: _Work) -> dict[str, list[Any]]
     node = tree.nodes(regions.codes("path"))
     calls = np.bincount(node, minlength=n)
     spans = union(node, regions["start"], regions["end"])
-    gpu = union(np.zeros(len(work.start), np.int64), work.start, work.end)
+    gpu = union(np.zeros(len(work.start), np.int8), work.start, work.end)
     running = covered_before(gpu.start, gpu.end, spans.end) - covered_before(gpu.start, gpu.end, spans.start)
     idle = sum_by_group(spans.group, spans.end - spans.start - running, n)
     span = spans.total_by_group(n)
