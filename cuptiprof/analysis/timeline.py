@@ -96,11 +96,15 @@ def _host(result: Result) -> tuple[Intervals, Intervals]:
     waiting = np.array(["ynchronize" in api.strings[code] for code in used.tolist()], bool)
     mask = waiting[which] if len(used) else np.zeros(0, bool)
     syncs = result.synchronizations
-    waits = _together([_union(api["start"][mask], api["end"][mask]), _union(syncs["start"], syncs["end"])])
-    return waits, _together([waits, _union(api["start"], api["end"])])
+    others = _union(syncs["start"], syncs["end"])
+    waits = _together([_union(api["start"][mask], api["end"][mask]), others])
+    return waits, _together([_union(api["start"], api["end"]), others])
 
 
 def _union(start: Array, end: Array) -> Intervals:
+    if len(start) and not (start[1:] >= start[:-1]).all():
+        order = np.argsort(start, kind="stable")  # of runs that are sorted already it makes one in linear time
+        start, end = start[order], end[order]
     return union(np.zeros(len(start), np.int64), start, end)
 
 

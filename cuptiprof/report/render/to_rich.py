@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from cuptiprof.report.model import Report
-from cuptiprof.report.render.cells import is_left_aligned, message_rows, missing_notes, table_spans
+from cuptiprof.report.render.cells import MISSING, is_left_aligned, message_rows, missing_notes, table_spans
 from cuptiprof.report.render.fit import GAP, FittedTable, fit
 from cuptiprof.text.names import display_width, printable
 from cuptiprof.text.short_names import shorten
@@ -60,7 +60,7 @@ def to_rich(report: Report, width: int | None = None, *, color: bool = True) -> 
                 shown.add_column(Text(title), justify=justify, no_wrap=True, width=size)
             for i in rows:
                 # Text objects are not parsed for markup, so that `[red]` in a name stays what it is.
-                shown.add_row(*(Text(cells[i]) for cells in table.cells))
+                shown.add_row(*(Text(cells[i], style="dim" if cells[i] == MISSING else "") for cells in table.cells))
             wide.print(shown)
         for i in range(first, after):
             if i in messages:

@@ -25,11 +25,11 @@ _COLUMNS = (
     Column("gpu_idle_percent", "Idle(%)", "percent", min_width=7, rank=4),
     Column("calls", "Calls", "count", min_width=6),
     Column("host_ns", "Host", "duration", min_width=8, rank=12),
-    Column("host_avg_ns", "Avg", "duration", min_width=8, rank=2),
-    Column("host_min_ns", "Min", "duration", min_width=8, rank=8),
-    Column("host_median_ns", "Median", "duration", min_width=8),
-    Column("host_p95_ns", "P95", "duration", min_width=8, rank=1),
-    Column("host_max_ns", "Max", "duration", min_width=8, rank=7),
+    Column("host_avg_ns", "Host avg", "duration", min_width=8, rank=2),
+    Column("host_min_ns", "Host min", "duration", min_width=8, rank=8),
+    Column("host_median_ns", "Host med", "duration", min_width=8),
+    Column("host_p95_ns", "Host P95", "duration", min_width=8, rank=1),
+    Column("host_max_ns", "Host max", "duration", min_width=8, rank=7),
     Column("kernels", "Kernels", "count", rank=5),
     Column("kernels_self", "Kernels self", "count", human=False),
     Column("copies", "Copies", "count", rank=9),
@@ -46,7 +46,7 @@ _COLUMNS = (
 _LEGEND = (
     "GPU total: time of the kernels, copies and sets launched in the region and in those nested in it; self: without those.",
     "GPU busy: time in which any of them ran, summed over GPUs. GPU idle: time that the host was in it while no GPU ran.",
-    "Host: time that the host was in it, all calls; Avg, Min, Median, P95, Max: of one call.",
+    "Host: time that the host was in it, all calls; Host avg, min, med(ian), P95, max: of one call.",
 )
 
 
