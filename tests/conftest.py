@@ -20,6 +20,11 @@ os.chdir(Path(__file__).parent)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# readline, which pytest imports, tells child processes (and not os.environ) how wide it thinks the terminal is: reports would be cut to that.
+for name in ("COLUMNS", "LINES"):
+    if name not in os.environ:
+        os.unsetenv(name)
+
 # How long an example takes is the machine's affair.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")

@@ -46,7 +46,7 @@ def run(line: str) -> subprocess.CompletedProcess[str]:
 
 # Seed and checklist row, the words, what the log must hold, and how many kernels were kept (or None: not looked at).
 LOGS = [
-    ("S041", "cuptiprof run --log-file profile.log python train.py", "GPU activities:"),
+    ("S041", "cuptiprof run --log-file profile.log python train.py", "volta_sgemm_64x64_nt"),
     ("S082", "cuptiprof run --log-file timing.log python myapp.py args", "volta_sgemm_64x64_nt"),
     ("S083", "cuptiprof run --print-gpu-traces --log-file traces.log python myapp.py", "SSMem"),
     ("S083", "cuptiprof run --print-gpu-trace --log-file traces.log python myapp.py", "Grid Size"),
@@ -121,7 +121,7 @@ def test_tensor_core_kernels_by_their_name(tmp_path: Path) -> None:
         ("S081", "cuptiprof metrics --query-metrics", "achieved_occupancy"),
         ("S081", "cuptiprof metrics --query-events", "active_cycles"),
         ("S081", "cuptiprof run -m ipc -e active_cycles --log-file %1 python myapp.py", "active_cycles"),
-        ("S097", "cuptiprof run --log-file %1 python train.py", "GPU activities:"),
+        ("S097", "cuptiprof run --log-file %1 python train.py", "volta_sgemm_64x64_nt"),
     ],
 )
 def test_what_is_printed(row: str, line: str, told: str) -> None:
