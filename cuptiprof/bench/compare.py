@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from cuptiprof.bench.case import Case
 from cuptiprof.bench.measure import Function, measure_cases
-from cuptiprof.bench.options import Options, check_names
+from cuptiprof.bench.options import Options, SweepOptions, check_names
+from cuptiprof.bench.results.in_turn import judge_in_turn
 from cuptiprof.bench.results.measurement import Measurement, notes_of
-from cuptiprof.bench.results.parts import Float64, Scalar
-from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits, judge, judge_pairs
+from cuptiprof.bench.results.parts import Scalar
+from cuptiprof.bench.results.points import Params
+from cuptiprof.bench.results.store import Results
+from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits
+from cuptiprof.bench.sweep.comparing import compare_over
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
 from cuptiprof.text.html import html_text
@@ -75,6 +77,7 @@ class Comparison:
         return "\n".join([*lines, *simulated, *notes])
 
 
+@overload
 def compare(
     functions: Mapping[str, Function | Case],
     /,
@@ -86,20 +89,55 @@ def compare(
     alpha: float = ALPHA,
     device: str | Device | None = None,
     **options: Unpack[Options],
-) -> Comparison:
-    """Measure functions in turn and say which is faster.
+) -> Comparison: ...
+@overload
+def compare(
+    functions: Mapping[str, Function | Case],
+    /,
+    *,
+    over: Params,
+    inputs: Function | None = None,
+    name: str = "compare",
+    check: Any = None,
+    setup: Function | None = None,
+    device: str | Device | None = None,
+    **options: Unpack[SweepOptions],
+) -> Results: ...
+def compare(
+    functions: Mapping[str, Function | Case],
+    /,
+    *args: Any,
+    over: Params | None = None,
+    inputs: Function | None = None,
+    name: str = "compare",
+    check: Any = None,
+    params: Mapping[str, Scalar] | None = None,
+    setup: Function | None = None,
+    threshold: float = THRESHOLD,
+    alpha: float = ALPHA,
+    device: str | Device | None = None,
+    **options: Any,
+) -> Comparison | Results:
+    """Measure functions in turn and say which is faster, at one point or over several.
 
     Args:
         functions: name -> function, or a :class:`cuptiprof.bench.Case` with a set-up of its own; the first is the base.
         args: what each of them is called with.
+        over: parameters and their values, as of ``@benchmark``: the functions are compared at each point. Gives results with a
+            row for each function and point.
+        inputs: with `over`: function of those parameters that it names, which makes what the functions are called with at a
+            point: a tuple, or the one argument. Without it each function prepares a point itself, as with ``@benchmark``: it
+            takes the parameters by name and returns what is to be timed.
+        name: with `over`: in reports.
         check: what each has to give, as of :class:`cuptiprof.bench.Case`; True: what the first gives.
         threshold: relative difference that does not matter: SAME is said of less, FASTER and SLOWER of more.
         alpha: how often a claim of a difference may be wrong.
         params, setup, device: as of ``cuptiprof.bench``.
-        options: as of ``cuptiprof.bench``, see :class:`cuptiprof.bench.Options`; ``max_seconds`` is for each function.
+        options: as of ``cuptiprof.bench``, see :class:`cuptiprof.bench.Options`; ``max_seconds`` is for each function. With
+            `over` flops, bytes and dtype may be functions of the parameters.
 
     Raises:
-        BenchError: fewer than two functions, or as ``cuptiprof.bench``.
+        BenchError: fewer than two functions, arguments that clash, or as ``cuptiprof.bench``.
         TypeError: a keyword that is no option.
     """
     check_names("compare", options)
@@ -109,9 +147,22 @@ def compare(
         check_limits(threshold, alpha)
     except ValueError as e:
         raise BenchError(str(e)) from None
-    measured = measure_cases(_cases(functions, setup, check), options, device, args, params=params)
-    base, *others = measured
-    return Comparison(tuple(measured), {m.name: judge_in_turn(base, m, threshold, alpha) for m in others})
+    if over is None:
+        if inputs is not None:
+            raise BenchError("inputs= makes arguments of the parameters of over=", hint="compare({...}, x, y)")
+        measured = measure_cases(_cases(functions, setup, check), _plain(options), device, args, params=params)
+        base, *others = measured
+        return Comparison(tuple(measured), {m.name: judge_in_turn(base, m, threshold, alpha) for m in others})
+    if args or params or (threshold, alpha) != (THRESHOLD, ALPHA):
+        raise BenchError(
+            "with over= there are no arguments, params=, threshold= or alpha=",
+            hint="inputs= makes the arguments of a point; `cuptiprof.bench.judge` takes limits",
+        )
+    return compare_over(_cases(functions, setup, check), over, inputs, name, check is True, device, options)
+
+
+def _plain(options: Mapping[str, Any]) -> Options:
+    return cast("Options", options)
 
 
 def _cases(functions: Mapping[str, Function | Case], setup: Function | None, check: Any) -> dict[str, Case]:
@@ -123,31 +174,3 @@ def _cases(functions: Mapping[str, Function | Case], setup: Function | None, che
         right = (None if name == base else given[base].function) if check is True else check
         out[name] = Case(case.function, case.setup or setup, right if case.check is None else case.check)
     return out
-
-
-def judge_in_turn(base: Measurement, new: Measurement, threshold: float = THRESHOLD, alpha: float = ALPHA) -> Verdict:
-    """The verdict on two measurements whose samples were taken in turn, A B B A or B A A B; see ``judge_pairs``.
-
-    A round with a discarded sample is left out whole.
-
-    Raises:
-        BenchError: a sample that is 0, of a function too short for its clock.
-    """
-    for m in (base, new):
-        if m.samples.min() <= 0:
-            raise BenchError(f"{m.name!r} takes no time that its clock shows", hint="let it do more in one call")
-    rounds = _whole_rounds(base, new)
-    if not len(rounds):
-        return judge(base.samples, new.samples, threshold=threshold, alpha=alpha)
-    return judge_pairs(_at(base, rounds), _at(new, rounds), threshold=threshold, alpha=alpha)
-
-
-def _whole_rounds(base: Measurement, new: Measurement) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Places of samples whose four, A B B A or B A A B, are all in use."""
-    both = np.intersect1d(base.places(), new.places())
-    complete = np.intersect1d(both[both % 2 == 0], both[both % 2 == 1] - 1)
-    return np.sort(np.concatenate([complete, complete + 1]))
-
-
-def _at(m: Measurement, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Float64:
-    return m.samples[np.searchsorted(m.places(), places)]

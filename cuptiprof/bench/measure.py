@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from cuptiprof.bench.attained import make_roofline, roof_notes
 from cuptiprof.bench.case import Case
@@ -170,14 +170,21 @@ def measure_cases(
     args: Sequence[Any] = (),
     keywords: Mapping[str, Any] | None = None,
     params: Mapping[str, Scalar] | None = None,
+    demands: Sequence[Demand] = (),
 ) -> list[Measurement]:
-    """Measure functions in turn, each with the same arguments; see :func:`bench`."""
+    """Measure functions in turn, each with the same arguments; see :func:`bench`.
+
+    Args:
+        demands: of each, where they are not the same.
+    """
     given = dict(keywords or {})
     method = Method.of(options, device, functions=len(cases))
     calls = [make_call(name, case, args, given, i) for i, (name, case) in enumerate(cases.items())]
     shown = labels(params or {})
     with open_gpu(device) as gpu:
-        method.demand.check(gpu)
+        wanted = demands or [method.demand] * len(calls)
+        for demand in wanted:
+            demand.check(gpu)
         for call, case in zip(calls, cases.values(), strict=True):
             if case.check is not None:
                 if case.setup is not None:
@@ -185,7 +192,16 @@ def measure_cases(
                 check_result(call.name, call.function, case.check, lambda reference: reference(*args, **given))
             if method.l2 == "rotate":
                 call.function, call.copies = rotating(case.function, args, given, gpu.flush_bytes)
-        return measure(gpu, calls, method, shown)
+        return measure(gpu, calls, method, shown, wanted)
+
+
+def measure_in_turn(
+    cases: Mapping[str, Case], options: Sequence[Mapping[str, Any]], device: str | Device | None
+) -> list[Measurement]:
+    """Measure functions in turn whose operations, bytes and element types may differ: `options` of each."""
+    first: Any = options[0]
+    demands = [Method.of(cast("Options", o), device).demand for o in options]
+    return measure_cases(cases, first, device, demands=demands)
 
 
 def make_call(name: str, case: Case, args: Sequence[Any], keywords: Mapping[str, Any], index: int) -> MeasuredCall:
@@ -213,7 +229,11 @@ class _State:
 
 
 def measure(
-    gpu: Meter, calls: Sequence[MeasuredCall], method: Method, params: Mapping[str, Scalar]
+    gpu: Meter,
+    calls: Sequence[MeasuredCall],
+    method: Method,
+    params: Mapping[str, Scalar],
+    demands: Sequence[Demand],
 ) -> list[Measurement]:
     """Warm up each call, then take samples of all in turn until the rule is content with each.
 
@@ -227,11 +247,11 @@ def measure(
     spoilt = clocks.judge()
     others = gpu.clocks.others()
     out = []
-    for state in states:
+    for state, demand in zip(states, demands, strict=True):
         state.cost["measuring"] = measuring / len(states)
         samples = state.series.accepted(spoilt)
         began = time.monotonic()
-        counters = read_counters(gpu, state.series.call, method.demand, method.cold)
+        counters = read_counters(gpu, state.series.call, demand, method.cold)
         state.cost["counters"] = time.monotonic() - began
         notes = [*state.notes, *state.series.call.notes, *clocks.notes(), *gap_note(samples), *counters.notes]
         notes += pace_note(state.series)
@@ -244,7 +264,7 @@ def measure(
         interval = median_interval(values)
         roofline = None
         if method.strategy.times_work or gpu.device is None:
-            roofline = make_roofline(gpu, method.demand, counters, interval.median, clocks.summary())
+            roofline = make_roofline(gpu, demand, counters, interval.median, clocks.summary())
         notes += roof_notes(roofline, method.l2)
         out.append(
             Measurement(

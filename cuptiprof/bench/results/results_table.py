@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from cuptiprof.bench.results.in_turn import groups_of, summary_lines
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_header, table_report
 from cuptiprof.bench.results.row import Row
@@ -35,6 +36,13 @@ def results_report(
     table.add("half_width_percent", "+/-", "percent", each(lambda m: 100 * m.interval.half_width))
     table.add("low_ns", "Low", "duration", each(lambda m: m.interval.low), human=False)
     table.add("high_ns", "High", "duration", each(lambda m: m.interval.high), human=False)
+    groups = groups_of(rows)
+    verdicts = [groups[row.key].verdict(row) if row.key in groups else None for row in rows]
+    table.add_if_any("speedup", "Speed-up", "label", [None if v is None else f"x{1 / v.ratio:.3f}" for v in verdicts], machine=False)
+    table.add_if_any("ratio", "Ratio", "metric", [v and v.ratio for v in verdicts], human=False)
+    table.add_if_any("ratio_low", "Low", "metric", [v and v.low for v in verdicts], human=False)
+    table.add_if_any("ratio_high", "High", "metric", [v and v.high for v in verdicts], human=False)
+    table.add_if_any("verdict", "Verdict", "label", [v and v.kind.value for v in verdicts])
     table.add("samples", "Samples", "count", each(lambda m: len(m.samples)))
     table.add_if_any("discarded", "Discarded", "count", each(lambda m: len(m.discarded) or None))
     table.add(
@@ -49,7 +57,7 @@ def results_report(
     table.add_if_any("roof_percent", "Of roof", "percent", [r and 100 * r.share for r in roof])
     table.add("notes", "Notes", "text", ["; ".join(m.notes) if m else None for m in measured], human=False)
     table.add_if_any("error", "Error", "text", [str(row.failure) if row.failure else None for row in rows])
-    footers = (*_note_lines(rows), *notes)
+    footers = (*summary_lines(rows, groups), *_note_lines(rows), *notes)
     return table_report("Benchmarks", run_header(environment), table, footers, units, environment)
 
 

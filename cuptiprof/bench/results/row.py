@@ -55,6 +55,7 @@ class Row:
         source: SHA-256 of the benchmark's file, hex; empty if not known.
         arguments: what ``cuptiprof.bench`` was told, as plain values.
         seconds: what the point took with all preparation.
+        compare: the parameter whose values were measured in turn; empty: the point was measured alone.
     """
 
     benchmark: str
@@ -64,6 +65,7 @@ class Row:
     source: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    compare: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -88,6 +90,7 @@ class Row:
             "source": self.source,
             "arguments": dict(self.arguments),
             "seconds": self.seconds,
+            "compare": self.compare,
         }
         if self.measurement is not None:
             out["measurement"] = self.measurement.to_dict()
@@ -111,7 +114,8 @@ class Row:
                 raise ResultError(f"parameter {name[:40]!r} is out of range")
         measured = Measurement.from_dict(stored.measurement) if stored.measurement is not None else None
         return cls(
-            stored.benchmark, stored.params, measured, stored.failure, stored.source, stored.arguments, stored.seconds
+            stored.benchmark, stored.params, measured, stored.failure, stored.source, stored.arguments, stored.seconds,
+            stored.compare,
         )
 
 
@@ -123,6 +127,7 @@ class _StoredRow(msgspec.Struct):
     source: Text = ""
     arguments: dict[str, Any] = {}
     seconds: Seconds = 0.0
+    compare: Text = ""
 
 
 def plain(value: Any) -> Any:

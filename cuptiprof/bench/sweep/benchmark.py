@@ -31,10 +31,16 @@ class Benchmark:
         module: where it was written.
         points: shape (n,), in the order in which they are measured.
         options: for ``cuptiprof.bench``, the same at all points unless they are functions of the parameters.
+        compare: the parameter whose values are measured in turn; empty: each point alone.
     """
 
     def __init__(
-        self, function: Callable[..., Any], params: Params | None, name: str, options: Mapping[str, Any]
+        self,
+        function: Callable[..., Any],
+        params: Params | None,
+        name: str,
+        options: Mapping[str, Any],
+        compare: str = "",
     ) -> None:
         if not callable(function) or inspect.isclass(function):
             raise BenchError("@cuptiprof.benchmark goes on a function", hint="@cuptiprof.benchmark(params={...})")
@@ -47,6 +53,12 @@ class Benchmark:
             raise BenchError(f"{self.name!r} cannot be a benchmark's name")
         self.module: str = function.__module__
         self.points = make_points(params) if params is not None else (Point({}, {}),)
+        self.compare = compare
+        if compare and compare not in self.parameters:
+            raise BenchError(
+                f"compare={compare!r} of benchmark {self.name!r} is none of its parameters{did_you_mean(compare, self.parameters)}",
+                hint=f"there are: {', '.join(self.parameters) or 'none'}",
+            )
         self.options = {k: v for k, v in options.items() if v is not None}
         self._check_names(function, f"benchmark {self.name!r}", must_take_all=True)
         for option in PER_POINT:
@@ -166,13 +178,14 @@ def forget(module: str) -> None:
 def benchmark(function: Callable[..., Any]) -> Benchmark: ...
 @overload
 def benchmark(
-    *, params: Params | None = None, name: str = "", **options: Unpack[SweepOptions]
+    *, params: Params | None = None, name: str = "", compare: str = "", **options: Unpack[SweepOptions]
 ) -> Callable[[Callable[..., Any]], Benchmark]: ...
 def benchmark(
     function: Callable[..., Any] | None = None,
     *,
     params: Params | None = None,
     name: str = "",
+    compare: str = "",
     **options: Unpack[SweepOptions],
 ) -> Benchmark | Callable[[Callable[..., Any]], Benchmark]:
     """Make a function a benchmark for ``cuptiprof bench FILE``.
@@ -185,6 +198,8 @@ def benchmark(
         params: ``{"n": [256, 512], "dtype": ["float32"]}`` for all combinations, or a list of dicts, one a point. Values that are no
             scalars are named in results by their ``__name__`` or ``str()``.
         name: in reports; default: the function's.
+        compare: a parameter (``"impl"``) whose values are measured in turn at each point of the others: reports say what each is
+            against the first.
         options: as of ``cuptiprof.bench``, see :class:`cuptiprof.bench.SweepOptions`: ``flops``, ``bytes`` and ``dtype`` may be
             functions of those parameters that they name.
 
@@ -201,7 +216,7 @@ def benchmark(
         given["metrics"] = tuple(given["metrics"])
 
     def decorate(f: Callable[..., Any]) -> Benchmark:
-        made = Benchmark(f, params, name, given)
+        made = Benchmark(f, params, name, given, compare)
         _registry.setdefault(made.module, []).append(made)
         return made
 

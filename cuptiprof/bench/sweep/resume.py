@@ -10,7 +10,7 @@ from typing import Any
 from cuptiprof.bench.results.points import params_key
 from cuptiprof.bench.results.row import Row, same_arguments
 from cuptiprof.bench.results.store import Results
-from cuptiprof.bench.sweep.running import Task
+from cuptiprof.bench.sweep.running import Task, in_groups
 
 SURROUNDINGS = (
     "chip",
@@ -57,7 +57,7 @@ def plan(tasks: Sequence[Task], results: Results, environment: Mapping[str, Any]
     left: list[Task] = []
     reasons: Counter[str] = Counter()
     for task in tasks:
-        row = old.get((task.benchmark.name, params_key(task.point.params)))
+        row = old.get(_key(task))
         why = _why_again(task, row, results.environment, environment, timeout) if row is not None else None
         if row is not None and not why:
             done.append(row)
@@ -65,7 +65,23 @@ def plan(tasks: Sequence[Task], results: Results, environment: Mapping[str, Any]
         left.append(task)
         if why:
             reasons[why] += 1
+    # What is compared was measured in turn: where one is missing, the others are measured with it again.
+    missing = {_key(t) for t in left}
+    again: set[tuple[str, str]] = set()
+    for group in in_groups(tasks):
+        keys = {_key(t) for t in group}
+        if keys & missing:
+            again |= keys - missing
+    if again:
+        done = [row for row in done if row.key not in again]
+        missing |= again
+        left = [t for t in tasks if _key(t) in missing]
+        reasons["others that they are compared with were missing"] = len(again)
     return Plan(tuple(done), tuple(left), dict(reasons))
+
+
+def _key(task: Task) -> tuple[str, str]:
+    return task.benchmark.name, params_key(task.point.params)
 
 
 def _why_again(task: Task, row: Row, then: Mapping[str, Any], now: Mapping[str, Any], timeout: float) -> str:

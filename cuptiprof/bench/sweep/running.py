@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cuptiprof.bench.case import SkipPoint
+from cuptiprof.bench.case import Case, SkipPoint
 from cuptiprof.bench.environment import environment
-from cuptiprof.bench.measure import bench
+from cuptiprof.bench.measure import bench, measure_in_turn
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.options import Options, check_names
 from cuptiprof.bench.results.failures import failure_of, release
 from cuptiprof.bench.results.measurement import Measurement
-from cuptiprof.bench.results.points import Point
+from cuptiprof.bench.results.points import Point, params_key
 from cuptiprof.bench.results.row import MAX_TEXT, Failure, Row, plain
 from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.sweep.benchmark import Benchmark
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Measure = Callable[..., Measurement]
+MeasureInTurn = Callable[[Mapping[str, Case], Sequence[Mapping[str, Any]], Any], list[Measurement]]
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,17 @@ class Task:
         return {name: plain(v) for name, v in sorted(options.items()) if not inspect.isfunction(v)}
 
     def row(
-        self, *, measurement: Measurement | None = None, failure: Failure | None = None, seconds: float = 0.0
+        self,
+        *,
+        measurement: Measurement | None = None,
+        failure: Failure | None = None,
+        seconds: float = 0.0,
+        in_turn: bool = False,
     ) -> Row:
         """What became of it."""
         b = self.benchmark
-        return Row(b.name, self.point.params, measurement, failure, b.source, self.arguments(), seconds)
+        compare = b.compare if in_turn else ""
+        return Row(b.name, self.point.params, measurement, failure, b.source, self.arguments(), seconds, compare)
 
 
 class Watcher(Protocol):
@@ -106,6 +114,7 @@ def run(
     watcher: Watcher | None = None,
     *,
     measure: Measure = bench,
+    in_turn: MeasureInTurn = measure_in_turn,
     device: Any = None,
     timeout: float = 0.0,
 ) -> list[Row]:
@@ -114,26 +123,73 @@ def run(
     Args:
         watcher: told of each point before the next begins.
         measure: what measures a function, with the signature of ``cuptiprof.bench``.
-        device: for `measure`.
+        in_turn: what measures several, with that of ``measure_in_turn``.
+        device: for both.
         timeout: s that a point may take with all preparation; 0: no limit.
 
     Raises:
         KeyboardInterrupt: as it came; the points before have gone to `watcher`.
     """
     rows = []
-    for task in tasks:
-        if watcher is not None:
-            watcher.begins(task)
-        row = _run_one(task, watcher, measure, device, timeout)
-        rows.append(row)
-        if watcher is not None:
-            watcher.ended(row)
+    for group in in_groups(tasks):
+        done = _run_in_turn(group, watcher, in_turn, device, timeout) if len(group) > 1 else []
+        for task in group[len(done) :]:
+            if watcher is not None:
+                watcher.begins(task)
+            done.append(_run_one(task, watcher, measure, device, timeout))
+        for row in done:
+            rows.append(row)
+            if watcher is not None:
+                watcher.ended(row)
     return rows
+
+
+def in_groups(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Tasks that are measured in turn together, in the order of the first of each."""
+    out: dict[tuple[int, str], list[Task]] = {}
+    for i, task in enumerate(tasks):
+        compare = task.benchmark.compare
+        others = params_key({n: v for n, v in task.point.params.items() if n != compare}) if compare else str(i)
+        out.setdefault((id(task.benchmark), others), []).append(task)
+    return list(out.values())
+
+
+def _run_in_turn(
+    tasks: Sequence[Task], watcher: Watcher | None, in_turn: MeasureInTurn, device: Any, timeout: float
+) -> list[Row]:
+    """Rows of all tasks; none where they could not be measured together, and each has to show by itself what it can."""
+    began = time.monotonic()
+    if watcher is not None:
+        watcher.begins(tasks[0])
+
+    def give_up() -> None:
+        if watcher is not None:
+            watcher.hangs(tasks[0].row(failure=_late(timeout), seconds=time.monotonic() - began))
+
+    try:
+        with deadline(timeout * len(tasks), give_up), contextlib.ExitStack() as stack:
+            cases = {str(t.point.params[t.benchmark.compare]): stack.enter_context(t.benchmark.prepared(t.point)) for t in tasks}
+            measured = in_turn(cases, [t.options() for t in tasks], device)
+    except TimedOut as e:
+        release(e)
+        return [t.row(failure=_late(timeout), seconds=timeout) for t in tasks]
+    except (Exception, SystemExit) as e:
+        release(e)
+        return []
+    seconds = (time.monotonic() - began) / len(tasks)
+    return [
+        t.row(measurement=replace(m, name=t.benchmark.name, params=t.point.params), seconds=seconds, in_turn=True)
+        for t, m in zip(tasks, measured, strict=True)
+    ]
+
+
+def _late(timeout: float) -> Failure:
+    return Failure("timeout", f"not over after {timeout:g} s", seconds=timeout)
 
 
 def _run_one(task: Task, watcher: Watcher | None, measure: Measure, device: Any, timeout: float) -> Row:
     began = time.monotonic()
-    late = Failure("timeout", f"not over after {timeout:g} s", seconds=timeout)
+    late = _late(timeout)
 
     def give_up() -> None:
         if watcher is not None:
