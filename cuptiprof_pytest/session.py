@@ -7,12 +7,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cuptiprof.bench.case import Case
+from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.results.baseline import ComparedPoint, compare_results, compare_rows
 from cuptiprof.bench.results.comparison_table import comparison_report
@@ -22,6 +25,7 @@ from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.points import label, labels
 from cuptiprof.bench.results.row import Row, plain
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
+from cuptiprof.bench.sweep.comparing import IMPL
 from cuptiprof.errors import BenchError, ResultError
 
 OF_ONE_TEST = ("clocks", "time")  # of the environment; the rest is that of the whole run
@@ -132,8 +136,7 @@ class BenchFixture:
         params = {**self._params(), **labels(params or {})}
         given = {"device": device, "setup": setup, **keywords}
         arguments = {k: plain(v) for k, v in sorted(given.items()) if v is not None}
-        source = hashlib.sha256(Path(self._item.path).read_bytes()).hexdigest()
-        make_row = partial(Row, title, params, source=source, arguments=arguments)
+        make_row = partial(Row, title, params, source=self._source(), arguments=arguments)
         began = time.monotonic()
         try:
             m = bench(function, *args, name=title, params=params, setup=setup, check=check, device=device, **keywords)
@@ -144,6 +147,37 @@ class BenchFixture:
         if slower := self._session.add(make_row(measurement=m, seconds=time.monotonic() - began)):
             self.slower.append(slower)
         return m
+
+    def compare(
+        self,
+        functions: Mapping[str, Callable[..., object] | Case],
+        /,
+        *args: Any,
+        name: str = "",
+        params: Mapping[str, Scalar] | None = None,
+        **keywords: Any,
+    ) -> Comparison:
+        """Measure functions in turn, as ``cuptiprof.compare``; each is a row, with the parameter "impl".
+
+        Raises:
+            BenchError, Exception: as ``__call__``.
+        """
+        began = time.monotonic()
+        params = {**self._params(), **labels(params or {})}
+        found = compare(functions, *args, params=params, **keywords)
+        arguments = {k: plain(v) for k, v in sorted(keywords.items()) if v is not None}
+        seconds = (time.monotonic() - began) / len(found.measurements)
+        title = f"{self._title()} {name}".rstrip()
+        for m in found.measurements:
+            shown = {**params, IMPL: m.name}
+            measured = replace(m, name=title, params=shown)
+            row = Row(title, shown, measured, None, self._source(), arguments, seconds, IMPL)
+            if slower := self._session.add(row):
+                self.slower.append(slower)
+        return found
+
+    def _source(self) -> str:
+        return hashlib.sha256(Path(self._item.path).read_bytes()).hexdigest()
 
     def _title(self) -> str:
         """The test's address without its parameters."""

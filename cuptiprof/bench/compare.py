@@ -158,7 +158,7 @@ def compare(
             "with over= there are no arguments, params=, threshold= or alpha=",
             hint="inputs= makes the arguments of a point; `cuptiprof.bench.judge` takes limits",
         )
-    return compare_over(_cases(functions, setup, check), over, inputs, name, check is True, device, options)
+    return compare_over(_cases(functions, setup, check), over, inputs, name, device, options)
 
 
 def _plain(options: Mapping[str, Any]) -> Options:

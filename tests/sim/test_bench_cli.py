@@ -409,6 +409,7 @@ def test_torch_functions_run_through_the_model(folder: Path) -> None:
     "arguments,rows",
     [
         (["bench_attention.py", "--device", "sim", "--filter", "tokens<=256,dtype=torch.bfloat16"], 4),
+        (["bench_softmax.py", "--device", "sim", "-p", "width=64", "--time", "0.5"], 2),
         (["bench_sort.py", "--device", "host", "--filter", "n=1000", "--time", "0.3"], 1),
     ],
 )

@@ -188,3 +188,22 @@ def test_a_run_that_measures_nothing_keeps_older_results(pytester: pytest.Pytest
     result = run(pytester, "--cuptiprof-json", "o.jsonl", *arguments)
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
     assert (pytester.path / "o.jsonl").read_bytes() == before
+
+
+def test_functions_in_turn(pytester: pytest.Pytester) -> None:
+    tests = """
+from cuptiprof.bench import Count
+from cuptiprof.sim.sim_device import SimDevice
+
+def test_softmax(cuptiprof_bench):
+    launch = SimDevice().launch
+    old, new = (lambda n, ns=ns: launch("k", duration_ns=n * ns) for ns in (1000, 500))
+    found = cuptiprof_bench.compare({"old": old, "new": new}, 8, device="sim", stop=Count(12))
+    assert found.verdicts["new"].kind.value == "FASTER" and found["old"].median == 8000
+"""
+    result = run(pytester, "--cuptiprof-json", "o.jsonl", tests=tests)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*test_softmax*old*8.0000us*", "*test_softmax*new*4.0000us*x2.000*FASTER*", "new against old: speed-up x2.000*"])  # fmt: skip
+    assert [(d["params"], d["compare"]) for d in stored(pytester.path / "o.jsonl")] == [
+        ({"impl": i}, "impl") for i in ("old", "new")
+    ]

@@ -28,6 +28,8 @@ def points(params: Any, *given: str) -> list[dict[str, Any]]:
 
 def test_values_are_of_the_kind_that_the_parameter_has() -> None:
     assert points({"n": [256, 512], "t": ["a", "b"]}, "n=2048") == [{"n": 2048, "t": "a"}, {"n": 2048, "t": "b"}]
+    # The last parameter stays the fastest.
+    assert points({"n": [256], "t": ["a", "b"]}, "n=1,2") == [{"n": n, "t": t} for n in (1, 2) for t in "ab"]
     assert points({"n": [256]}, "n=1,2") == [{"n": 1}, {"n": 2}]
     assert points({"x": [0.5, 1]}, "x=2") == [{"x": 2.0}] and points({"b": [True]}, "b=false,true") == [
         {"b": False},

@@ -41,7 +41,7 @@ def groups_of(rows: Sequence[Row]) -> dict[tuple[str, str], Group]:
         if row.compare in row.params:
             others = {n: v for n, v in row.params.items() if n != row.compare}
             found.setdefault((row.benchmark, params_key(others)), []).append(row)
-    out = {}
+    out: dict[tuple[str, str], Group] = {}
     for members in found.values():
         base, *others_ = members
         verdicts = {}
@@ -72,7 +72,9 @@ def summary_lines(rows: Sequence[Row], groups: Mapping[tuple[str, str], Group]) 
         mean = math.exp(-sum(math.log(v.ratio) for v in verdicts) / len(verdicts))
         kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(v.kind.value for v in verdicts).items())
         points = f"geometric mean of {len(verdicts)} points" if len(verdicts) > 1 else "1 point"
-        out.append(f"{f'{benchmark}: ' if several else ''}{value} against {base}: x{mean:.3f} faster ({points}: {kinds})")
+        out.append(
+            f"{f'{benchmark}: ' if several else ''}{value} against {base}: speed-up x{mean:.3f} ({points}: {kinds})"
+        )
     return out
 
 

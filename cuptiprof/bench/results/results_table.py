@@ -38,7 +38,9 @@ def results_report(
     table.add("high_ns", "High", "duration", each(lambda m: m.interval.high), human=False)
     groups = groups_of(rows)
     verdicts = [groups[row.key].verdict(row) if row.key in groups else None for row in rows]
-    table.add_if_any("speedup", "Speed-up", "label", [None if v is None else f"x{1 / v.ratio:.3f}" for v in verdicts], machine=False)
+    table.add_if_any(
+        "speedup", "Speed-up", "label", [None if v is None else f"x{1 / v.ratio:.3f}" for v in verdicts], machine=False
+    )
     table.add_if_any("ratio", "Ratio", "metric", [v and v.ratio for v in verdicts], human=False)
     table.add_if_any("ratio_low", "Low", "metric", [v and v.low for v in verdicts], human=False)
     table.add_if_any("ratio_high", "High", "metric", [v and v.high for v in verdicts], human=False)

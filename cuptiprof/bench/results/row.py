@@ -114,7 +114,13 @@ class Row:
                 raise ResultError(f"parameter {name[:40]!r} is out of range")
         measured = Measurement.from_dict(stored.measurement) if stored.measurement is not None else None
         return cls(
-            stored.benchmark, stored.params, measured, stored.failure, stored.source, stored.arguments, stored.seconds,
+            stored.benchmark,
+            stored.params,
+            measured,
+            stored.failure,
+            stored.source,
+            stored.arguments,
+            stored.seconds,
             stored.compare,
         )
 

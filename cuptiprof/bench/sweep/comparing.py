@@ -25,20 +25,15 @@ def compare_over(
     over: Params,
     inputs: Function | None,
     name: str,
-    same_results: bool,
     device: str | Device | None,
     options: Mapping[str, Any],
 ) -> Results:
     """See :func:`cuptiprof.compare`.
 
-    Args:
-        same_results: each has to give what the first gives.
-
     Raises:
         BenchError: a parameter called :data:`IMPL`, or as ``@benchmark``.
         DeviceError: there is no such device.
     """
-    base = next(iter(cases))
     args_of = _Inputs(inputs) if inputs is not None else None
 
     def prepare(*, impl: str, **point: Any) -> Any:
@@ -46,9 +41,7 @@ def compare_over(
         if args_of is None:
             return case.function(**point)
         args = args_of(point)
-        check = bind(cases[base].function, args, {}) if same_results and impl != base else case.check
-        if callable(check) and not same_results:
-            check = bind(check, args, {})
+        check = bind(case.check, args, {}) if callable(case.check) else case.check
         return Case(bind(case.function, args, {}), case.setup, check)
 
     points = [p.values for p in make_points(over)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -59,8 +60,16 @@ def _replaced(benchmark: Benchmark, given: Mapping[str, Sequence[str]]) -> Bench
         cells = make_points({name: new.get(name, [old.values[name]]) for name in benchmark.parameters})
         points.update((point.key, point) for point in cells)
     out = copy.copy(benchmark)
-    out.points = tuple(points.values())
+    out.points = _in_order(tuple(points.values()), benchmark.parameters)
     return out
+
+
+def _in_order(points: tuple[Point, ...], names: Sequence[str]) -> tuple[Point, ...]:
+    """All combinations come with the last parameter fastest, as always; a list of points as it is."""
+    places = {name: {k: i for i, k in enumerate(dict.fromkeys(_key(p.values[name]) for p in points))} for name in names}
+    if len(points) < math.prod(map(len, places.values())):
+        return points
+    return tuple(sorted(points, key=lambda p: [places[name][_key(p.values[name])] for name in names]))
 
 
 def _key(value: Any) -> str:

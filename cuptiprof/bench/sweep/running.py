@@ -83,8 +83,9 @@ class Watcher(Protocol):
 
 
 def tasks_of(benchmarks: Iterable[Benchmark], overrides: Mapping[str, Any] | None = None) -> list[Task]:
-    """All points of all benchmarks, in their order."""
-    return [Task(b, point, dict(overrides or {})) for b in benchmarks for point in b.points]
+    """All points of all benchmarks, in their order; those that are measured in turn beside each other."""
+    tasks = [Task(b, point, dict(overrides or {})) for b in benchmarks for point in b.points]
+    return [task for group in in_groups(tasks) for task in group]
 
 
 def run_benchmarks(
@@ -168,7 +169,10 @@ def _run_in_turn(
 
     try:
         with deadline(timeout * len(tasks), give_up), contextlib.ExitStack() as stack:
-            cases = {str(t.point.params[t.benchmark.compare]): stack.enter_context(t.benchmark.prepared(t.point)) for t in tasks}
+            cases = {
+                str(t.point.params[t.benchmark.compare]): stack.enter_context(t.benchmark.prepared(t.point))
+                for t in tasks
+            }
             measured = in_turn(cases, [t.options() for t in tasks], device)
     except TimedOut as e:
         release(e)
