@@ -179,7 +179,7 @@ def test_several_views_are_one_json_document(script: Path, tmp_path: Path) -> No
     assert [report["view"] for report in json.loads(done.stdout)] == ["regions", "api-trace"]
 
 
-@pytest.mark.parametrize("view", ["summary", "gpu-trace", "priorities"])
+@pytest.mark.parametrize("view", ["overview", "summary", "gpu-trace", "priorities"])
 def test_a_filter_that_keeps_nothing_does_not_say_that_nothing_ran(view: str, script: Path, tmp_path: Path) -> None:
     done = run("run", "--device", "sim", "-k", "*nothing*", "--view", view, script)
     assert "were recorded" not in done.stderr and "the filter left out all 7 kernels that came" in done.stderr

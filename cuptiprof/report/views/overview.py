@@ -14,7 +14,7 @@ from cuptiprof.analysis.timeline import GpuTime, gpu_time, recorded_span
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
-from cuptiprof.report.model import Column, View
+from cuptiprof.report.model import Column, View, nothing
 from cuptiprof.text.names import display_name
 
 _ROWS = 6  # of kernels and of regions where no limit says otherwise
@@ -80,7 +80,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         columns=_COLUMNS,
         data=rows.data,
         footers=(*more, *_LEGEND, *(() if result.losses else ("Nothing was lost.",))),
-        notes={} if gpus else {"GPU": "No GPU activities were recorded."},
+        notes={} if gpus else {"GPU": nothing("GPU activities", result.losses["filter_rejected"])},
         block_key="block",
         depth_key="depth",
         facts={"wall_ns": wall, "gpus": len(gpus)},
