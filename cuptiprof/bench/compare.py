@@ -70,7 +70,8 @@ class Comparison:
             i = m.interval
             verdict = self.verdicts.get(m.name)
             said = f"{verdict.kind.value:6} x{verdict.ratio:.3f}  {verdict.reason}" if verdict else "base"
-            times = f"{format_time(i.median):>10}  [{format_time(i.low)}, {format_time(i.high)}]"
+            known = f"[{format_time(i.low)}, {format_time(i.high)}]" if i.confidence else "no interval"
+            times = f"{format_time(i.median):>10}  {known}"
             lines.append(f"{m.name:{width}}  {times:34}  {said}")
         notes = [f"  note: {line}" for line in notes_of({m.name: m.notes for m in self.measurements})]
         simulated = ["  SIMULATED: not a measurement of a GPU"] if self.base.simulated else []

@@ -21,7 +21,7 @@ from cuptiprof.bench.results.parts import Interval, Scalar
 from cuptiprof.bench.results.points import labels
 from cuptiprof.bench.sampling import MeasuredCall, Strategy, make_strategy
 from cuptiprof.bench.sampling.clock_log import ClockLog
-from cuptiprof.bench.sampling.kernel import OWN_REGION_PREFIX
+from cuptiprof.bench.sampling.kernel import OWN_REGION_PREFIX, SIMULATED_STEP_NS
 from cuptiprof.bench.sampling.series import (
     Series,
     Spoilt,
@@ -36,7 +36,7 @@ from cuptiprof.bench.sampling.series import (
 from cuptiprof.bench.sampling.strategy import cycle_of
 from cuptiprof.bench.sampling.warmup import Warmup, look_at, nothing_launched, warm_up
 from cuptiprof.bench.stats.noise import describe_noise
-from cuptiprof.bench.stats.statistics import median_interval
+from cuptiprof.bench.stats.statistics import MedianInterval, median_interval
 from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.device.devices import Device
 from cuptiprof.device.gpu import Meter
@@ -62,6 +62,9 @@ MAX_EMPTY_BLOCKS = 3
 """So many blocks in a row without a usable sample end the measurement."""
 
 L2_STATES = ("warm", "cold", "rotate")
+
+WORTH_SAYING = 0.005
+"""Half of an interval over the median, from which a reader should know that it is the clock's."""
 
 Function = Callable[..., object]
 
@@ -261,7 +264,9 @@ def measure(
             notes.append(f"other programs use this GPU: process {', '.join(map(str, others[:5]))}")
         values = values_of(samples)
         notes += describe_noise(values).sentences(format_time)
-        interval = median_interval(values)
+        tick = state.series.call.tick
+        interval = median_interval(values, tick=tick)
+        notes += interval_notes(interval)
         roofline = None
         if method.strategy.times_work or gpu.device is None:
             roofline = make_roofline(gpu, demand, counters, interval.median, clocks.summary())
@@ -276,6 +281,7 @@ def measure(
                 times=times_of(samples),
                 span=spans_of(samples),
                 batch=state.series.call.batch,
+                tick=math.nan if tick is None else tick,
                 interval=Interval(interval.median, interval.low, interval.high, interval.confidence),
                 stopped_by=state.stop.reason if state.stop else "",
                 converged=state.stop is not None and state.stop.converged,
@@ -294,6 +300,18 @@ def measure(
     return out
 
 
+def interval_notes(interval: MedianInterval) -> list[str]:
+    """Why an interval is wider than the noise, or none is claimed."""
+    if math.isnan(interval.tick):
+        return ["its samples are equal, and the tick of their clock is not known: no interval is claimed"]
+    if interval.coarse and interval.half_width > WORTH_SAYING:
+        return [f"its clock steps by {format_time(interval.tick)}, more than its noise: a longer call is known better"]
+    if interval.confidence == 0 and interval.samples > 1:
+        worth = f"{interval.samples} samples are worth {interval.effective:.0f} independent ones"
+        return [f"no interval is claimed: {worth}; measure for longer (max_seconds=)"]
+    return []
+
+
 def _prepare(gpu: Meter, call: MeasuredCall, method: Method) -> _State:
     began = time.monotonic()
     compiled = gpu.device.compiled_calls if gpu.device is not None else 0
@@ -301,6 +319,8 @@ def _prepare(gpu: Meter, call: MeasuredCall, method: Method) -> _State:
     notes = [*warmup.notes, *look_at(gpu, call, method.strategy)]
     if gpu.device is not None and gpu.device.compiled_calls > compiled:
         notes.append(UNCOMPILED)
+    simulated = gpu.device is not None and gpu.device.simulated
+    call.step_ns = SIMULATED_STEP_NS if simulated and method.strategy.clock_step_ns else method.strategy.clock_step_ns
     method.strategy.prepare(gpu, call, warmup.call_ns, method.cold)
     return _State(Series(call), warmup, notes, cost={"warmup": time.monotonic() - began})
 
@@ -335,7 +355,7 @@ def _sample(gpu: Meter, states: list[_State], method: Method) -> ClockLog:
             continue  # as many again: waiting for records that do not come says nothing of how long a sample takes
         for state, values in zip(states, usable, strict=True):
             # A call that is known well enough goes on as the others need it: they are measured in turn.
-            state.stop = method.rule(values, elapsed)
+            state.stop = method.rule(values, elapsed, state.series.call.tick)
         stops = [s.stop for s in states if s.stop]
         if len(stops) == len(states) and (elapsed >= least or not all(stop.converged for stop in stops)):
             return log

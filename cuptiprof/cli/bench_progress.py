@@ -59,7 +59,8 @@ def describe(row: Row) -> str:
     if row.measurement is None:
         return printable(f"{row.title}: {'FAILED, ' if row.failed else ''}{row.failure}")
     interval = row.measurement.interval
-    return printable(f"{row.title}: {format_time(interval.median)} +/- {100 * interval.half_width:.2f}%")
+    known = f"+/- {100 * interval.half_width:.2f}%" if interval.half_width >= 0 else "(no interval)"
+    return printable(f"{row.title}: {format_time(interval.median)} {known}")
 
 
 def clock(seconds: float) -> str:

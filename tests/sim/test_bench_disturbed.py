@@ -287,7 +287,7 @@ def test_calls_of_many_kernels_are_taken_in_smaller_blocks(
 
 
 def test_discards_cost_no_more_samples_than_were_discarded(machine: SimulatedDevice) -> None:
-    """The rule waits for 100 samples in use: one lost block of the first costs about its own number again, not 100 more."""
+    """The rule waits for 400 samples in use: one lost block of the first costs about its own number again, not 400 more."""
     sim, calls = machine.sim, count()
 
     def work() -> None:
@@ -300,8 +300,8 @@ def test_discards_cost_no_more_samples_than_were_discarded(machine: SimulatedDev
             sim.launch("k", duration_ns=10_000)
 
     m = cuptiprof.bench(work, device=machine)
-    assert m.discarded and len(m.samples) == 100
-    assert "after 100 samples" in m.stopped_by
+    assert m.discarded and len(m.samples) == 400
+    assert "after 400 samples" in m.stopped_by
 
 
 def test_a_region_whose_row_is_lost_counts_as_none() -> None:

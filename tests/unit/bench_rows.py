@@ -17,7 +17,7 @@ ENVIRONMENT: dict[str, Any] = {"chip": "H100", "simulated": True, "driver_versio
 def measurement(ns: float = 1000.0, *, noise: float = 0.01, seed: int = 0, n: int = 200, **fields: Any) -> Measurement:
     """Log-normal times around `ns` with a relative spread of `noise`."""
     samples = ns * np.exp(np.random.default_rng(seed).normal(0.0, noise, n)) if noise else np.full(n, ns)
-    i = median_interval(samples)
+    i = median_interval(samples, tick=0.0)
     interval = Interval(i.median, i.low, i.high, i.confidence)
     given = {"name": "f", "strategy": "kernel", "environment": dict(ENVIRONMENT), **fields}
     return Measurement(samples=samples, times=np.arange(n) / 1e3, interval=interval, **given)

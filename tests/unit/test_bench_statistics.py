@@ -17,9 +17,8 @@ from cuptiprof.bench.stats.statistics import (
     quantiles,
     ratio_of_medians,
     sign_rank,
-    spread_ties,
-    timer_tick,
 )
+from cuptiprof.bench.stats.ticks import spread_ties, timer_tick
 
 
 def sign_coverage(n: int, k: int) -> float:
@@ -64,8 +63,8 @@ def test_correlated_samples_widen_the_interval() -> None:
     rng = np.random.default_rng(1)
     x = np.repeat(rng.normal(100, 1, 100), 5)  # every value five times in a row: 100 samples, not 500
     interval, naive = median_interval(x), median_interval(x, independent=True)
-    assert 60 < interval.effective < 200 and naive.effective == 500
-    assert 1.5 < (interval.high - interval.low) / (naive.high - naive.low) < 3.0
+    assert 40 < interval.effective < 200 and naive.effective == 500
+    assert 1.5 < (interval.high - interval.low) / (naive.high - naive.low) < 3.5
 
 
 def test_ticks_are_found_only_with_evidence() -> None:
@@ -73,16 +72,35 @@ def test_ticks_are_found_only_with_evidence() -> None:
     ticked = 32 * np.rint(rng.normal(10_000, 100, 300) / 32)
     assert timer_tick(ticked) == 32 and timer_tick(ticked / 10) == pytest.approx(3.2)
     assert timer_tick(rng.normal(10_000, 100, 300)) == 0
-    assert timer_tick([5.0, 5.0, 5.0]) == 0 and timer_tick([5.0]) == 0
-    assert timer_tick([10.15] * 88_000 + [11.4]) == 0
-    assert timer_tick([10.15] * 1000 + [11.4, 12.65, 13.9, 15.15, 16.4] * 2) == 0
-    assert timer_tick([1, 1, 2, 2, 3, 3, 4, 4, 5.5, 5.5, 7.3, 7.3]) == 0  # steps that are no multiples
+    # Many are equal, and nothing says how far apart the next value would be: there is a tick, of whatever size.
+    assert math.isnan(timer_tick([5.0, 5.0, 5.0])) and timer_tick([5.0]) == 0
+    assert math.isnan(timer_tick([10.15] * 88_000 + [11.4]))
+    # Two values that come again are enough then. It may be less than what they show, never more.
+    assert timer_tick([2016.0] * 90 + [2048.0] * 10) == 32 and timer_tick([0.0] * 50 + [64.0] * 3 + [160.0] * 2) == 32
+    assert math.isnan(timer_tick([2016.0] * 90 + [2048.0] * 10 + [2050.5]))
+    assert (
+        timer_tick([1, 1, 2, 2, 3, 3, 4, 4, math.e * 2, math.e * 2, math.pi * 2, math.pi * 2]) == 0
+    )  # steps that are no multiples
 
 
-def test_nearly_constant_series_has_no_width() -> None:
-    interval = median_interval([10.15] * 88_000 + [11.4])
-    assert (interval.median, interval.low, interval.high, interval.confidence) == (10.15, 10.15, 10.15, 0.95)
-    assert interval.half_width == 0 and median_interval([7.0] * 50).half_width == 0
+def test_no_interval_is_narrower_than_its_clock_allows() -> None:
+    """2.010 and 2.030 us read 2.016 us on a clock of 32 ns."""
+    constant = [2016.0] * 400
+    assert median_interval(constant).confidence == 0 and math.isnan(median_interval(constant).tick)
+    known = median_interval(constant, tick=32.0)
+    assert (known.median, known.low, known.high, known.confidence) == (2016, 2000, 2032, 0.95) and known.coarse
+    # Readings that are rounded to ns are on the steps all the same.
+    rounded = median_interval([2016.0, 2015.0, 2016.0, 2048.0, 2017.0] * 80, tick=32.0)
+    assert (rounded.tick, rounded.low, rounded.high) == (32, 2000, 2032)
+    # A clock that shows more than is said of it is taken at its readings.
+    fine = np.random.default_rng(12).normal(2016, 2, 400)
+    assert median_interval(fine, tick=500.0) == median_interval(fine) and not median_interval(fine).coarse
+
+
+def test_few_correlated_samples_have_no_interval() -> None:
+    rng = np.random.default_rng(13)
+    walk = 100 + np.cumsum(rng.normal(size=200))
+    assert median_interval(walk).confidence == 0 and median_interval(rng.normal(size=20)).confidence == 0.95
 
 
 def test_ties_are_spread_over_their_tick() -> None:

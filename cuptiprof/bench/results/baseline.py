@@ -130,7 +130,7 @@ def compare_rows(
     if why := _not_comparable(a, b, across_chips):
         return None, why
     try:
-        verdict = judge(a.samples, b.samples, threshold=threshold)
+        verdict = judge(a.samples, b.samples, threshold=threshold, tick=(a.known_tick, b.known_tick))
     except ValueError as e:
         return None, str(e)
     return verdict, verdict.reason

@@ -89,10 +89,10 @@ def judge_in_turn(base: Measurement, new: Measurement, threshold: float = THRESH
     for m in (base, new):
         if m.samples.min() <= 0:
             raise BenchError(f"{m.name!r} takes no time that its clock shows", hint="let it do more in one call")
-    rounds = _whole_rounds(base, new)
+    rounds, tick = _whole_rounds(base, new), (base.known_tick, new.known_tick)
     if not len(rounds):
-        return judge(base.samples, new.samples, threshold=threshold, alpha=alpha)
-    return judge_pairs(_at(base, rounds), _at(new, rounds), threshold=threshold, alpha=alpha)
+        return judge(base.samples, new.samples, threshold=threshold, alpha=alpha, tick=tick)
+    return judge_pairs(_at(base, rounds), _at(new, rounds), threshold=threshold, alpha=alpha, tick=tick)
 
 
 def _whole_rounds(base: Measurement, new: Measurement) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -49,6 +49,7 @@ class Measurement:
         times: shape (n,), when each was taken, s from the start of measuring.
         span: shape (n,), of strategy "kernel": ns from the first start to the last end of a call's GPU work; else empty.
         batch: calls that a sample is the mean of.
+        tick: resolution of `samples`, ns of a call: the step of the clock over `batch`; NaN: not known.
         interval: of the median of `samples`.
         stopped_by: why measuring ended. `converged`: because the wanted precision was reached, not for a limit.
         warmup_calls, first_call_ns: calls before, and what the very first took (wall time; compilation is in it).
@@ -69,6 +70,7 @@ class Measurement:
     l2: str = "warm"
     span: Float64 = field(default_factory=lambda: np.empty(0))
     batch: int = 1
+    tick: float = math.nan
     stopped_by: str = ""
     converged: bool = False
     discarded: tuple[Discard, ...] = ()
@@ -86,6 +88,11 @@ class Measurement:
     def median(self) -> float:
         """ns of one call."""
         return self.interval.median
+
+    @property
+    def known_tick(self) -> float | None:
+        """`tick`, None where it is not known."""
+        return None if math.isnan(self.tick) else self.tick
 
     @property
     def simulated(self) -> bool:
@@ -134,8 +141,9 @@ class Measurement:
             ResultError: not a measurement, or of another format.
         """
         given = {k: _with_nan(v) if k in _NUMBERS and v is not None else v for k, v in data.items()}
-        if given.get("first_call_ns") is None:
-            given.pop("first_call_ns", None)
+        for name in ("first_call_ns", "tick"):
+            if given.get(name) is None:
+                given.pop(name, None)
         stored = msgspec.structs.asdict(checked(given, _Stored, f"not a measurement of format {FORMAT}"))
         count, taken = len(stored["samples"]), len(stored["samples"]) + len(stored["discarded"])
         if len(stored["times"]) != count or len(stored["span"]) not in (0, count):
@@ -168,6 +176,7 @@ class _Stored(msgspec.Struct):
     l2: str = "warm"
     span: Series = []
     batch: Annotated[int, msgspec.Meta(ge=1)] = 1
+    tick: Annotated[float, msgspec.Meta(ge=0)] = math.nan
     stopped_by: str = ""
     converged: bool = False
     discarded: tuple[Discard, ...] = ()
@@ -226,9 +235,9 @@ def _lines(m: Measurement) -> Iterator[str]:
     params = ", ".join(f"{k}={v}" for k, v in m.params.items())
     yield f"{m.name}{f' [{params}]' if params else ''}   {where}"
     i = m.interval
+    known = f"[{_time(i.low)}, {_time(i.high)}] at {100 * i.confidence:.3g} %" if i.confidence else "no interval"
     yield (
-        f"  {TITLES.get(m.strategy, m.strategy):15}{_time(i.median)}  "
-        f"[{_time(i.low)}, {_time(i.high)}] at {100 * i.confidence:.3g} %, {len(m.samples):,} samples"
+        f"  {TITLES.get(m.strategy, m.strategy):15}{_time(i.median)}  {known}, {len(m.samples):,} samples"
         + (f" of {m.batch} calls" if m.batch > 1 else "")
     )
     if len(m.span):

@@ -22,8 +22,8 @@ class Interval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def half_width(self) -> float:
-        """Half of the interval over the median; NaN for a median of 0."""
-        return (self.high - self.low) / 2 / self.median if self.median else math.nan
+        """Half of the interval over the median; NaN for a median of 0, and where no interval is claimed (confidence 0)."""
+        return (self.high - self.low) / 2 / self.median if self.median and self.confidence else math.nan
 
 
 class Discard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

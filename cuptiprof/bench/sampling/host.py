@@ -18,10 +18,14 @@ MAX_LAUNCHING_CALLS = 50
 """of a call that gives the GPU work: with about a thousand launches in flight the next one waits"""
 
 
+HOST_STEP_NS = 1.0
+
+
 class Cpu(Strategy):
     """Host time until the call returns, with an idle GPU before it: what launching costs."""
 
     name: ClassVar[str] = "cpu"
+    clock_step_ns: ClassVar[float | None] = HOST_STEP_NS
     needs_gpu_work: ClassVar[bool] = False
     can_be_cold: ClassVar[bool] = False
     times_work: ClassVar[bool] = False
@@ -45,6 +49,7 @@ class Wall(Strategy):
     """Host time until the GPU has finished what the call gave it: what a caller who waits sees."""
 
     name: ClassVar[str] = "wall"
+    clock_step_ns: ClassVar[float | None] = HOST_STEP_NS
     needs_gpu_work: ClassVar[bool] = False
 
     def rounds(

@@ -25,6 +25,11 @@ OWN_REGION_PREFIX = "cuptiprof.bench:"
 """of the names of the harness's own regions"""
 BETWEEN_SAMPLES = f"{OWN_REGION_PREFIX}between"
 """Region of what is done between samples: set-up, cold caches."""
+RECORD_STEPS_NS = (1000.0, 32.0)
+"""Steps in which chips have been seen to stamp activity records: 32 ns (V100, A100; rounded to ns, so one off), and us of old ones."""
+SIMULATED_STEP_NS = 1.0
+MIN_ON_STEP = 0.9
+"""Share of the durations that are multiples of a step where that is the clock's."""
 _COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}  # CUpti_ActivityMemcpyKind
 
 
@@ -57,6 +62,9 @@ class Kernel(Strategy):
                         call.function()
             gpu.synchronize()
         work = Work(session.result())
+        step = SIMULATED_STEP_NS if gpu.device is not None and gpu.device.simulated else work.step_ns()
+        for call in calls:
+            call.step_ns = min(step, call.step_ns or step)  # what one block shows by chance another refutes
         lost = session.result().losses
         doubt = f"records lost ({lost.line()[6:]})" if lost else ""
         return [self._samples(work, c, at, doubt) for c, at in zip(calls, starts, strict=True)]
@@ -96,6 +104,14 @@ class Work:
         own = [i for i, n in zip(self._instances, self._names, strict=True) if n.startswith(OWN_REGION_PREFIX)]
         self.outside = int((~np.isin(outer, own)).sum())
         """executions launched outside of the harness's regions: by threads that are not the function's"""
+
+    def step_ns(self) -> float:
+        """Of the clock that stamps the records, as their durations show it; 1 where they show none."""
+        took = (self._end - self._start)[self._end > self._start]
+        for step in RECORD_STEPS_NS if took.size else ():
+            if np.mean(np.abs(took - step * np.rint(took / step)) <= 1) >= MIN_ON_STEP:
+                return step
+        return 1.0
 
     def _outermost(self) -> npt.NDArray[np.int64]:
         """Region instance -> its outermost enclosing one; 0 -> 0."""

@@ -42,8 +42,15 @@ class MeasuredCall:
     """samples that lasted no longer than the host took to launch them"""
     notes: list[str] = field(default_factory=list)
     """what the strategy has to say to a reader"""
+    step_ns: float | None = None
+    """of the clock that its samples are read from; None: not known"""
     kept: Any = None
     """the strategy's own: a captured graph"""
+
+    @property
+    def tick(self) -> float | None:
+        """Resolution of its samples, ns of a call."""
+        return None if self.step_ns is None else self.step_ns / self.batch
 
     def run_unmeasured(self) -> None:
         """Once, as the strategy runs it, so that caches are as the call itself leaves them."""
@@ -82,6 +89,8 @@ class Strategy(abc.ABC):
     can_be_cold: ClassVar[bool] = True
     times_work: ClassVar[bool] = True
     """the GPU's work is in the time, so that rates can be told"""
+    clock_step_ns: ClassVar[float | None] = None
+    """of the clock of a real GPU that it reads; None: not known, or found as it is read"""
 
     def prepare(  # noqa: B027  nothing to prepare is the usual case
         self, gpu: Meter, call: MeasuredCall, estimate_ns: float, cold: bool

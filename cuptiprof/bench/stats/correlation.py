@@ -16,6 +16,19 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 MIN_SAMPLES = 8  # below, no correlation can be told from chance
+T_SQUARED = {10: (2.262 / 1.960) ** 2, 20: (2.093 / 1.960) ** 2}
+"""Numbers of blocks whose means show what is slower than the lags that can be told from chance, and (t / z)^2 at 95 % of their degrees
+of freedom."""
+MIN_BLOCK = 4
+"""Samples of a block, below which its mean shows no more than the lags do."""
+SEEN_SLOW, SEEN_FAST = 1.25, 1.6
+"""Block variance and correlation time from which correlation counts as seen. Low: one series in four of independent samples is
+called correlated, which costs samples; one that is correlated and not seen costs the interval its truth."""
+UNSURE_FACTOR = 2.0
+"""The variance of ten means may show half of what it is."""
+SETTLED_TIMES = 200
+"""Correlation times that a correlated series must hold before its correlation time is known well enough to stop on: with fewer
+the rule stops where it happens to be low (docs/benchmark-statistics.md)."""
 
 
 def finite_samples(values: npt.ArrayLike) -> Array:
@@ -83,11 +96,58 @@ def correlation_time(scores: npt.ArrayLike) -> float:
     return min(max(tau, 1.0), n / 2.0)
 
 
-def effective_samples(samples: npt.ArrayLike) -> float:
-    """Number of independent samples that would give the median as well as these: n / tau of their signs around it.
+def block_variance(scores: Array, blocks: int) -> float:
+    """Variance of the means of so many blocks over that of independent scores: the correlation time that slow changes make.
+
+    Batch means: Conway, Some Tactical Problems in Digital Simulation, Management Science 10 (1963). 1 where blocks would hold fewer
+    than :data:`MIN_BLOCK` scores, or all are equal.
+    """
+    size = scores.size // blocks
+    if size < MIN_BLOCK or (variance := float(scores.var())) <= 0:
+        return 1.0
+    means = scores[: size * blocks].reshape(blocks, size).mean(axis=1)
+    return size * float(means.var(ddof=1)) / variance
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How much samples depend on each other.
+
+    Attributes:
+        time: the correlation time of their median, in samples, 1 or more.
+        seen: it is more than chance.
+        settled: nothing is seen, or there are enough samples to know how much it is.
+    """
+
+    time: float
+    seen: bool
+    settled: bool
+
+
+def dependence(samples: npt.ArrayLike) -> Dependence:
+    """The dependence of samples, shape (n,), in the order of measuring, as the interval of their median needs it.
 
     The median's error is that of the mean of the signs (Bahadur's representation, Annals of Mathematical Statistics 37
-    (1966)), so it is their autocorrelation that counts.
+    (1966)), so it is their autocorrelation that counts. A slow change below faster noise is lost among the lags, so where
+    means of blocks vary more than chance lets them, they give the time too, times (t / z)^2 of their few degrees of freedom:
+    means of ranks, which see changes that signs do not.
+
+    Raises:
+        ValueError: no samples, or samples that are not finite.
+    """
+    x = finite_samples(samples)
+    signs, ranks = np.sign(x - np.median(x)), midranks(x)
+    fast, slow = correlation_time(signs), {n: block_variance(ranks, n) for n in T_SQUARED}
+    if fast <= SEEN_FAST and max(slow.values()) <= SEEN_SLOW:
+        return Dependence(fast, False, True)
+    by_blocks = [t_squared * slow[n] for n, t_squared in T_SQUARED.items() if x.size >= n * MIN_BLOCK]
+    time = min(max(fast, *by_blocks, 1.0), x.size / 2.0)
+    longest = max(time, UNSURE_FACTOR * max(slow.values()), correlation_time(ranks))
+    return Dependence(time, True, x.size >= SETTLED_TIMES * longest)
+
+
+def effective_samples(samples: npt.ArrayLike) -> float:
+    """Number of independent samples that would give the median as well as these: n / tau of their signs around it.
 
     Raises:
         ValueError: no samples, or samples that are not finite.

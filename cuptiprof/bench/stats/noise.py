@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.bench.stats.correlation import Array, Trend, effective_samples, finite_samples, trend
-from cuptiprof.bench.stats.statistics import mad, quantiles, spread_ties, timer_tick
+from cuptiprof.bench.stats.statistics import mad, quantiles
+from cuptiprof.bench.stats.ticks import spread_ties, timer_tick
 
 FENCE_RANGES = 3.0
 """Interquartile ranges beyond the quartiles where "far out" begins: Tukey, Exploratory Data Analysis (1977), 2D."""
@@ -92,7 +93,7 @@ def modes(samples: npt.ArrayLike) -> tuple[Mode, ...]:
     ordered = np.sort(finite_samples(samples))
     low, high = fences(ordered)
     ordered = ordered[(ordered >= low) & (ordered <= high)]
-    tick = timer_tick(ordered)
+    tick = _seen_tick(ordered)
     ordered = spread_ties(ordered, tick)
     # Silverman (3.31): h = 0.9 A n^(-1/5), A the smaller of the standard deviation and the interquartile range / 1.34.
     quartile_range = float(np.subtract(*np.quantile(ordered, (0.75, 0.25))))
@@ -136,8 +137,13 @@ def fences(samples: npt.ArrayLike) -> tuple[float, float]:
         ValueError: no samples, or samples that are not finite.
     """
     q1, q3 = quantiles(samples, (0.25, 0.75))
-    reach = FENCE_RANGES * max(float(q3 - q1), timer_tick(samples))
+    reach = FENCE_RANGES * max(float(q3 - q1), _seen_tick(samples))
     return float(q1) - reach, float(q3) + reach
+
+
+def _seen_tick(samples: npt.ArrayLike) -> float:
+    tick = timer_tick(samples)
+    return tick if tick > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +156,7 @@ class Noise:
         modes: values around which samples gather.
         effective: independent samples that these are worth.
         drift: how they move with time.
-        tick: resolution of the timer, in the samples' unit; 0: not seen.
+        tick: resolution of the timer, in the samples' unit, as of ``timer_tick``.
         entropy: bits.
     """
 

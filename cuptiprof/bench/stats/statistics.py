@@ -15,13 +15,12 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.bench.stats.correlation import Array, correlation_time, finite_samples
+from cuptiprof.bench.stats.correlation import Array, dependence, finite_samples
+from cuptiprof.bench.stats.ticks import on_ticks, spread_ties
 
 CONFIDENCE = 0.95
-COARSE_TICK_SHARE = 1 / 3
-"""Assumption: a tick that holds more of the samples says nothing of where in it the times lie."""
-MIN_TICK_VALUES = 5
-"""Assumption: values that occur twice or more, from which a timer's tick can be told."""
+MIN_EFFECTIVE = 20.0
+"""Independent samples that correlated ones must be worth for an interval to be claimed of them."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,13 @@ class MedianInterval:
     """A median and the interval that holds the true one at `confidence`; all in the samples' unit.
 
     Attributes:
-        confidence: what was asked for, or what so few samples can give: 1 - 2^(1-n) of n independent ones.
+        confidence: what was asked for, or what so few samples can give: 1 - 2^(1-n) of n independent ones. 0: no interval is
+            claimed; correlated samples are worth fewer than 20, or the timer's tick is not known and hides the noise.
         samples: how many there were.
         effective: how many independent ones they are worth.
-        tick: resolution of the timer that was allowed for; 0: none.
+        tick: resolution of the timer that was allowed for; 0: none; NaN: there is one, and it cannot be told.
+        coarse: the noise is below the tick: the interval reaches to the borders of ticks, and more samples do not narrow it.
+        settled: the samples' correlation, if any is seen, is known well enough.
     """
 
     median: float
@@ -42,6 +44,8 @@ class MedianInterval:
     samples: int
     effective: float
     tick: float
+    coarse: bool = False
+    settled: bool = True
 
     @property
     def half_width(self) -> float:
@@ -76,37 +80,6 @@ def sign_rank(n: int, confidence: float) -> tuple[float, float]:
     return float(k + weight), confidence
 
 
-def timer_tick(samples: npt.ArrayLike) -> float:
-    """Resolution of the timer that made the samples, in their unit; 0 when they show none.
-
-    The smallest step between two values, if all the others are multiples of it. Told only from five values or more that
-    occur twice or more, none of them in more than half of the samples: one outlier of a constant series is no timer.
-
-    Raises:
-        ValueError: no samples, or samples that are not finite.
-    """
-    values, counts = np.unique(finite_samples(samples), return_counts=True)
-    if (counts > 1).sum() < MIN_TICK_VALUES or 2 * counts.max() > counts.sum():
-        return 0.0
-    step = float(np.diff(values).min())
-    multiples = (values - values[0]) / step
-    return step if np.abs(multiples - np.rint(multiples)).max() < 1e-3 else 0.0
-
-
-def spread_ties(ordered: Array, tick: float) -> Array:
-    """Samples in ascending order with those of one tick spread evenly over it, (n,) -> (n,).
-
-    The median of grouped data: Yule, An Introduction to the Theory of Statistics (1911), chapter VII. Without it an
-    interval ends on ticks, and covers too much or, as a claim on the real time, nothing.
-    """
-    if tick <= 0:
-        return ordered
-    first = np.searchsorted(ordered, ordered, "left")
-    count = np.searchsorted(ordered, ordered, "right") - first
-    place = (np.arange(ordered.size) - first + 0.5) / count - 0.5
-    return np.asarray(ordered + tick * place)
-
-
 def _at(ordered: Array, rank: float) -> float:
     """Value at a fractional rank from 1, between its neighbours."""
     rank = min(max(rank, 1.0), float(ordered.size))
@@ -120,10 +93,10 @@ def median_interval(
 ) -> MedianInterval:
     """The median and its interval from interpolated order statistics, allowing for ticks and for correlation.
 
-    Ranks are those of ``sign_rank``; correlated samples push both ends out by sqrt(tau), tau being the correlation time
-    of the signs around the median (``effective_samples``). When one tick holds more than a third of the samples, the
-    interval reaches to the borders of its ticks. Below 6 samples the interval is the whole range and `confidence` what
-    it is worth: 0.9375 for 5, 0.875, 0.75, 0.5, and 0 for one sample.
+    Ranks are those of ``sign_rank``; correlated samples push both ends out by sqrt(tau), tau being their correlation time
+    (``dependence``). When one tick holds more than a third of the samples, the interval reaches to the borders of its ticks.
+    Below 6 samples the interval is the whole range and `confidence` what it is worth: 0.9375 for 5, 0.875, 0.75, 0.5, and 0
+    for one sample.
 
     Args:
         samples: shape (n,), any unit, in the order of measuring.
@@ -135,25 +108,29 @@ def median_interval(
     """
     if not 0 < confidence < 1:
         raise ValueError("a confidence lies between 0 and 1")
-    x = finite_samples(samples)
-    step = timer_tick(x) if tick is None else tick
-    if not 0 <= step < math.inf:
-        raise ValueError("a tick is not negative")
+    ticked = on_ticks(finite_samples(samples), tick)
+    x, step = ticked.samples, ticked.tick
     raw = np.sort(x)
-    ordered = spread_ties(raw, step)
+    ordered = spread_ties(raw, step) if ticked.certain else raw
     middle = (x.size + 1) / 2
     median = _at(ordered, middle)
-    tau = 1.0 if independent else correlation_time(np.sign(x - float(np.median(raw))))
+    found = None if independent else dependence(x)
+    tau = found.time if found is not None else 1.0
     rank, reached = sign_rank(x.size, confidence)
     rank = middle - (middle - rank) * math.sqrt(tau)
     if rank < 1:
         # The whole range is less than was asked for: what it is worth to n / tau samples.
         reached = max(0.0, min(reached, 1.0 - 2.0 ** (1 - x.size / tau)))
     low, high = _at(ordered, rank), _at(ordered, x.size + 1 - rank)
-    if step and np.unique(raw, return_counts=True)[1].max() > COARSE_TICK_SHARE * x.size:
+    if ticked.coarse and step > 0:
         low = raw[0] + step * (math.floor((low - raw[0]) / step + 0.5) - 0.5)
         high = raw[0] + step * (math.ceil((high - raw[0]) / step - 0.5) + 0.5)
-    return MedianInterval(median, float(low), float(high), reached, x.size, x.size / tau, step)
+    if math.isnan(step) or (found is not None and found.seen and tau > 2 and x.size / tau < MIN_EFFECTIVE):
+        reached = 0.0
+    settled = found is None or found.settled
+    return MedianInterval(
+        median, float(low), float(high), reached, x.size, x.size / tau, step, ticked.coarse and step > 0, settled
+    )
 
 
 def quantiles(samples: npt.ArrayLike, probabilities: Sequence[float]) -> Array:
@@ -190,23 +167,32 @@ class Ratio:
     confidence: float
 
 
-def ratio_of_medians(over: npt.ArrayLike, under: npt.ArrayLike, confidence: float = CONFIDENCE) -> Ratio:
+def ratio_of_medians(
+    over: npt.ArrayLike,
+    under: npt.ArrayLike,
+    confidence: float = CONFIDENCE,
+    *,
+    ticks: tuple[float | None, float | None] = (None, None),
+) -> Ratio:
     """median(over) / median(under) and its interval, from the intervals of both medians.
 
     MOVER on logarithms: Zou, Donner, Construction of Confidence Limits about Effect Measures, Statistics in Medicine 27
-    (2008). With log medians a, b and their limits: a - b - sqrt((a - a_low)^2 + (b_high - b)^2), and so the upper.
+    (2008). With log medians a, b and their limits: a - b - sqrt((a - a_low)^2 + (b_high - b)^2), and so the upper. Where a timer's
+    tick hides the noise its error is no matter of chance, and the two gaps add.
 
     Args:
         over, under: shapes (m,) and (n,), the same unit, in the order of measuring.
+        ticks: resolutions of their timers, as of ``median_interval``.
 
     Raises:
-        ValueError: no samples, samples that are not finite, or a median that is not positive.
+        ValueError: no samples, samples that are not finite, a median that is not positive, or a negative tick.
     """
-    a, b = median_interval(over, confidence), median_interval(under, confidence)
+    a, b = median_interval(over, confidence, tick=ticks[0]), median_interval(under, confidence, tick=ticks[1])
     if a.median <= 0 or b.median <= 0:
         raise ValueError("the ratio of medians needs positive ones")
-    to_low = math.hypot(_log_gap(a.low, a.median), _log_gap(b.median, b.high))
-    to_high = math.hypot(_log_gap(a.median, a.high), _log_gap(b.low, b.median))
+    join = float.__add__ if a.coarse or b.coarse else math.hypot
+    to_low = join(_log_gap(a.low, a.median), _log_gap(b.median, b.high))
+    to_high = join(_log_gap(a.median, a.high), _log_gap(b.low, b.median))
     value = a.median / b.median
     high = value * math.exp(to_high) if to_high < 700 else math.inf
     return Ratio(value, value * math.exp(-to_low), high, min(a.confidence, b.confidence))

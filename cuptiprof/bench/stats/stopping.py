@@ -15,7 +15,8 @@ from cuptiprof.bench.stats.correlation import Array
 from cuptiprof.bench.stats.noise import entropy_stream, line_fit
 from cuptiprof.bench.stats.statistics import CONFIDENCE, median_interval
 
-FIRST_LOOK_SAMPLES = 100
+FIRST_LOOK_SAMPLES = 400
+"""Fewer samples do not show a change that takes fifty of them, and an interval that leaves it out is too narrow."""
 LOOK_GROWTH = 2.0
 
 
@@ -31,12 +32,13 @@ class Rule(ABC):
     """A stopping rule. It has no state: the same samples and time give the same answer."""
 
     @abstractmethod
-    def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
+    def __call__(self, samples: Array, elapsed_s: float, tick: float | None = None) -> Stop | None:
         """Stop, or go on (None).
 
         Args:
             samples: shape (n,), in the order of measuring, any unit.
             elapsed_s: seconds since measuring began.
+            tick: resolution of their timer, in their unit, as of ``median_interval``.
         """
 
     def next_look(self, n: int) -> float:
@@ -81,12 +83,12 @@ class _AtSizes(Rule):
             size = math.ceil(size * self.growth)
         return size
 
-    def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
+    def __call__(self, samples: Array, elapsed_s: float, tick: float | None = None) -> Stop | None:
         size = self.size_at(len(samples))
-        return self.look(samples[:size]) if size else None
+        return self.look(samples[:size], tick) if size else None
 
     @abstractmethod
-    def look(self, samples: Array) -> Stop | None:
+    def look(self, samples: Array, tick: float | None) -> Stop | None:
         """Judge the samples of one of the sizes."""
 
 
@@ -95,7 +97,8 @@ class RelativeHalfWidth(_AtSizes):
     """Stop when half of the median's interval is at most `target` of the median (0.005: half a percent).
 
     Sequential fixed-width intervals: Chow, Robbins, Annals of Mathematical Statistics 36 (1965). Few looks and a
-    minimum keep the coverage (see the module).
+    minimum keep the coverage (see the module), of correlated samples 200 correlation times (``dependence``). Where a tick
+    of the clock is wider than the target, it is the tick that is waited for.
     """
 
     target: float = 0.005
@@ -106,9 +109,19 @@ class RelativeHalfWidth(_AtSizes):
         if not 0 < self.target < math.inf or not 0 < self.confidence < 1:
             raise ValueError("a target is above 0, a confidence between 0 and 1")
 
-    def look(self, samples: Array) -> Stop | None:
-        interval = median_interval(samples, self.confidence)
-        if interval.confidence < self.confidence or interval.half_width > self.target:
+    def look(self, samples: Array, tick: float | None) -> Stop | None:
+        interval = median_interval(samples, self.confidence, tick=tick)
+        if math.isnan(interval.tick):
+            return Stop("its samples are equal, and the tick of their clock is not known", False)
+        if interval.confidence < self.confidence or not interval.settled:
+            return None
+        if interval.half_width > self.target:
+            if interval.coarse and interval.high - interval.low <= 1.5 * interval.tick:
+                return Stop(
+                    f"the median is known to a tick of the clock, {100 * interval.half_width:.2g} %, "
+                    f"after {len(samples)} samples",
+                    False,
+                )
             return None
         return Stop(
             f"the median is known to {100 * interval.half_width:.2g} % (target {100 * self.target:.3g} %) "
@@ -136,7 +149,7 @@ class Entropy(_AtSizes):
         if not 0 < self.max_angle < 90 or not 0 <= self.min_r2 <= 1 or self.window < 2:
             raise ValueError("an angle lies between 0 and 90 degrees, R^2 between 0 and 1, a window holds 2 or more")
 
-    def look(self, samples: Array) -> Stop | None:
+    def look(self, samples: Array, tick: float | None) -> Stop | None:
         slope, r2 = line_fit(entropy_stream(samples)[-self.window :])
         angle = math.degrees(math.atan(slope))
         if angle > self.max_angle or r2 < self.min_r2:
@@ -157,7 +170,7 @@ class Count(Rule):
     def next_look(self, n: int) -> float:
         return self.n if self.n > n else math.inf
 
-    def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
+    def __call__(self, samples: Array, elapsed_s: float, tick: float | None = None) -> Stop | None:
         return Stop(f"{len(samples)} samples (limit {self.n})", False) if len(samples) >= self.n else None
 
 
@@ -171,7 +184,7 @@ class TimeLimit(Rule):
         if not 0 < self.seconds < math.inf:
             raise ValueError("a time limit is above 0 s")
 
-    def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
+    def __call__(self, samples: Array, elapsed_s: float, tick: float | None = None) -> Stop | None:
         if elapsed_s < self.seconds:
             return None
         return Stop(f"{elapsed_s:.3g} s (limit {self.seconds:g} s) with {len(samples)} samples", False)
@@ -186,8 +199,8 @@ class AnyOf(Rule):
     def next_look(self, n: int) -> float:
         return min(rule.next_look(n) for rule in self.rules)
 
-    def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
-        return next((stop for rule in self.rules if (stop := rule(samples, elapsed_s))), None)
+    def __call__(self, samples: Array, elapsed_s: float, tick: float | None = None) -> Stop | None:
+        return next((stop for rule in self.rules if (stop := rule(samples, elapsed_s, tick))), None)
 
 
 @dataclass(frozen=True)
@@ -199,15 +212,15 @@ class AllOf(Rule):
     def next_look(self, n: int) -> float:
         return min(rule.next_look(n) for rule in self.rules)
 
-    def __call__(self, samples: Array, elapsed_s: float) -> Stop | None:
+    def __call__(self, samples: Array, elapsed_s: float, tick: float | None = None) -> Stop | None:
         stops = []
         for rule in self.rules:
-            if (stop := rule(samples, elapsed_s)) is None:
+            if (stop := rule(samples, elapsed_s, tick)) is None:
                 return None
             stops.append(stop)
         return Stop("; ".join(s.reason for s in stops), any(s.converged for s in stops))
 
 
 def default_rule(target: float = 0.005, *, maximum: int = 12_800, seconds: float = 3.0) -> Rule:
-    """Half a percent of the median, looked at with 100, 200, 400, ... samples; at most `maximum` samples or `seconds`."""
+    """Half a percent of the median, looked at with 400, 800, 1600, ... samples; at most `maximum` samples or `seconds`."""
     return RelativeHalfWidth(target) | Count(maximum) | TimeLimit(seconds)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from cuptiprof.bench.stats.correlation import Array, finite_samples
 from cuptiprof.bench.stats.ranks import RankTest, mann_whitney, pseudo_median, wilcoxon
 from cuptiprof.bench.stats.statistics import Ratio, ratio_of_medians
+from cuptiprof.bench.stats.ticks import on_ticks, timer_tick
 
 THRESHOLD = 0.01
 ALPHA = 0.05
@@ -67,7 +68,18 @@ class Verdict:
         return f"{self.kind.value}: {self.reason}"
 
 
-def judge(base: npt.ArrayLike, new: npt.ArrayLike, *, threshold: float = THRESHOLD, alpha: float = ALPHA) -> Verdict:
+ClockTick = float | None | tuple[float | None, float | None]
+"""Resolution of the timer, of both series or of each; None: found."""
+
+
+def judge(
+    base: npt.ArrayLike,
+    new: npt.ArrayLike,
+    *,
+    threshold: float = THRESHOLD,
+    alpha: float = ALPHA,
+    tick: ClockTick = None,
+) -> Verdict:
     """Compare two series of times that were taken one after the other, or in different runs.
 
     The ratio of medians with its interval (``ratio_of_medians``), the Mann-Whitney test and Cliff's delta
@@ -80,14 +92,16 @@ def judge(base: npt.ArrayLike, new: npt.ArrayLike, *, threshold: float = THRESHO
         base, new: shapes (m,) and (n,), times in the same unit, in the order of measuring.
         threshold: relative difference that does not matter: the margin.
         alpha: how often a claim of a difference may be wrong.
+        tick: resolution of the timer, in the unit of the times, or a pair of base's and new's; None: found in the times.
 
     Raises:
-        ValueError: no samples, times that are not finite and above 0, or a threshold or alpha out of range.
+        ValueError: no samples, times that are not finite and above 0, or a threshold, alpha or tick out of range.
     """
     check_limits(threshold, alpha)
     a, b = _times(base, "base"), _times(new, "new")
-    ratio = ratio_of_medians(b, a, 1 - alpha)
-    return _decide(ratio, mann_whitney(b, a), threshold, alpha, min(a.size, b.size))
+    ticks = _ticks(a, b, tick)
+    ratio = ratio_of_medians(b, a, 1 - alpha, ticks=ticks[::-1])
+    return _decide(ratio, mann_whitney(b, a), threshold, alpha, min(a.size, b.size), ticks)
 
 
 def judge_pairs(
@@ -97,17 +111,20 @@ def judge_pairs(
     order: Literal["ABBA", "ABAB"] = "ABBA",
     threshold: float = THRESHOLD,
     alpha: float = ALPHA,
+    tick: ClockTick = None,
 ) -> Verdict:
     """Compare two series whose samples were taken in turns; a drift that is linear over four samples cancels.
 
     Each round of four gives one contrast of log times (``log_contrasts``). Their pseudo-median is the log ratio, with
-    its interval and Wilcoxon's test (``pseudo_median``, ``wilcoxon``). Verdicts as in ``judge``.
+    its interval and Wilcoxon's test (``pseudo_median``, ``wilcoxon``). Where a tick hides the noise, the interval reaches
+    half a tick of each series further. Verdicts as in ``judge``.
     Source: Cox, Planning of Experiments (1958), 14.2, systematic designs that are free of a linear trend.
 
     Args:
         base, new: shape (n,) each, times in the same unit, in the order of measuring, taken as `order` says: base[0],
             new[0], new[1], base[1], base[2], ... or base[0], new[0], base[1], new[1], ... An unfinished round is left
-            out.
+            out. Rounds of "ABBA" may be B A A B as well.
+        threshold, alpha, tick: as of ``judge``.
 
     Raises:
         ValueError: series of different lengths, an unknown order, or as ``judge``.
@@ -120,10 +137,30 @@ def judge_pairs(
     if contrasts.size < MIN_CONTRASTS:
         ratio = float(np.median(b) / np.median(a))
         test = wilcoxon(contrasts) if contrasts.size else RankTest(0.0, 1.0, 0.0, 1.0, True)
-        return _decide(Ratio(ratio, 0.0, math.inf, 0.0), test, threshold, alpha, a.size)
+        return _decide(Ratio(ratio, 0.0, math.inf, 0.0), test, threshold, alpha, a.size, (0.0, 0.0))
     shift = pseudo_median(contrasts, 1 - alpha)
-    ratio_interval = Ratio(math.exp(shift.value), math.exp(shift.low), math.exp(shift.high), shift.confidence)
-    return _decide(ratio_interval, wilcoxon(contrasts), threshold, alpha, a.size)
+    ticks = _ticks(a, b, tick)
+    hidden = math.fsum(_hidden(x, t) for x, t in zip((a, b), ticks, strict=True))
+    confidence = 0.0 if math.isnan(hidden) else shift.confidence
+    low, high = (0.0, math.inf) if math.isnan(hidden) else (math.exp(shift.low - hidden), math.exp(shift.high + hidden))
+    ratio_interval = Ratio(math.exp(shift.value), low, high, confidence)
+    return _decide(ratio_interval, wilcoxon(contrasts), threshold, alpha, a.size, ticks)
+
+
+def _ticks(base: Array, new: Array, tick: ClockTick) -> tuple[float | None, float | None]:
+    """The resolution of each timer. Where a series does not show it, both together may."""
+    if isinstance(tick, tuple):
+        return tick
+    if tick is None and (math.isnan(timer_tick(base)) or math.isnan(timer_tick(new))):
+        both = timer_tick(np.concatenate((base, new)))
+        return (both, both) if both > 0 else (None, None)
+    return tick, tick
+
+
+def _hidden(times: Array, tick: float | None) -> float:
+    """The relative error that a tick may hide: half of one where it is wider than the noise, else 0; NaN if it is not known."""
+    ticked = on_ticks(times, tick)
+    return ticked.tick / 2 / float(np.median(times)) if ticked.coarse else 0.0
 
 
 def log_contrasts(base: Array, new: Array, order: str) -> Array:
@@ -158,14 +195,22 @@ def _times(values: npt.ArrayLike, name: str) -> Array:
     return x
 
 
-def _decide(ratio: Ratio, test: RankTest, threshold: float, alpha: float, samples: int) -> Verdict:
+def _decide(
+    ratio: Ratio,
+    test: RankTest,
+    threshold: float,
+    alpha: float,
+    samples: int,
+    ticks: tuple[float | None, float | None],
+) -> Verdict:
     def verdict(kind: Kind, reason: str, low: float = ratio.low, high: float = ratio.high) -> Verdict:
         return Verdict(kind, ratio.value, low, high, test.p_value, test.effect, reason)
 
     if ratio.confidence < 1 - alpha - 1e-12:
-        return verdict(
-            Kind.UNSURE, f"{samples} samples (or what they are worth) are too few for an interval", 0.0, math.inf
-        )
+        why = f"{samples} samples (or what they are worth) are too few for an interval"
+        if samples >= MIN_CONTRASTS and None in ticks:
+            why += ", or all equal: then give the tick of their clock"
+        return verdict(Kind.UNSURE, why, 0.0, math.inf)
     change = f"{100 * (ratio.value - 1):+.2f} % ({100 * (ratio.low - 1):+.2f} to {100 * (ratio.high - 1):+.2f} %)"
     margin = f"the margin of {100 * threshold:g} %"
     outside = ratio.low > 1 or ratio.high < 1
