@@ -9,6 +9,7 @@ from typing import Any
 
 from cuptiprof.bench.host_gpu import HostGpu
 from cuptiprof.device.devices import CudaDevice, Device, ReplayDevice, SimulatedDevice, open_device
+from cuptiprof.device.driver import Driver
 from cuptiprof.device.driver_gpu import DriverGpu
 from cuptiprof.device.gpu import Meter
 from cuptiprof.device.sim_gpu import SimGpu
@@ -40,7 +41,7 @@ def open_gpu(device: str | Device | None) -> Iterator[Meter]:
     if uses_torch:
         yield TorchGpu(opened)
     else:
-        yield DriverGpu(opened)
+        yield DriverGpu(opened, Driver().current_device())
 
 
 def _open(spec: str | None) -> Device:

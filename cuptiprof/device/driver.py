@@ -63,6 +63,7 @@ ERRORS = {
     999: ("unknown error", "look at `dmesg | grep -i nvrm`; a reboot may be needed"),
 }
 _COMPUTE_MODES = {0: "default", 2: "prohibited", 3: "exclusive process"}
+_NOT_INITIALIZED = 3
 _SYMBOL_NOT_FOUND = 500  # CUDA_ERROR_NOT_FOUND
 
 
@@ -146,6 +147,19 @@ class Driver:
         handle = ctypes.c_void_p()
         self.call("cuCtxGetCurrent", ctypes.byref(handle))
         return handle.value or 0
+
+    def current_device(self) -> int:
+        """Number of the GPU of the calling thread's context; 0: it has none."""
+        try:
+            if not self.current_context():
+                return 0
+        except DriverError as e:
+            if e.code != _NOT_INITIALIZED:
+                raise
+            return 0  # the program has not used a GPU yet
+        device = ctypes.c_int()
+        self.call("cuCtxGetDevice", ctypes.byref(device))
+        return device.value
 
     @contextlib.contextmanager
     def context(self, handle: int) -> Iterator[None]:

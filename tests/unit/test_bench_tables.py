@@ -40,7 +40,7 @@ def test_a_row_a_point_in_every_format() -> None:
     one, two = report.rows
     assert one | {"notes": ""} == {
         "benchmark": "gemm", "n": 256, "dtype": "f16", "median_ns": 2048.0, "half_width_percent": 0.0, "low_ns": 2048.0,
-        "high_ns": 2048.0, "samples": 200, "strategy": "kernel", "l2": "warm", "ipc": 1.5, "flop_rate": 5e14, "byte_rate": 1e12,
+        "high_ns": 2048.0, "min_ns": 2048.0, "p95_ns": 2048.0, "spread_percent": 0.0, "samples": 200, "strategy": "kernel", "l2": "warm", "ipc": 1.5, "flop_rate": 5e14, "byte_rate": 1e12,
         "roof_percent": 50.0, "notes": "", "error": None,
     }  # fmt: skip
     assert two["median_ns"] is None and two["error"] == "MemoryError: no room (b.py:3)"

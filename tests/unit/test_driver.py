@@ -7,6 +7,7 @@ import enum
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,29 @@ def test_errors_say_which_call_and_why(sim: SimDevice) -> None:
     assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
     with pytest.raises(DriverError, match="cuNoSuchCall returned 500"):
         driver.call("cuNoSuchCall", ctypes.c_int())
+
+
+def test_the_device_in_use_is_that_of_the_context(sim: SimDevice) -> None:
+    sim.reset(devices=2)
+    driver = Driver(sim.library)
+    found = []
+
+    def use(device: int | None) -> None:  # a thread that has no context yet
+        if device is not None:
+            sim.launch("k", device=device)
+        found.append(driver.current_device())
+
+    for device in (None, 1, 0):
+        thread = threading.Thread(target=use, args=(device,))
+        thread.start()
+        thread.join()
+    assert found == [0, 1, 0]
+
+    class Fresh:  # as libcuda answers before cuInit
+        def cuCtxGetCurrent(self, handle: object) -> int:
+            return 3
+
+    assert Driver(Fresh()).current_device() == 0  # type: ignore[arg-type]
 
 
 def test_a_context_is_current_for_a_while(sim: SimDevice) -> None:

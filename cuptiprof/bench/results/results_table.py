@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from cuptiprof.bench.results.in_turn import groups_of, summary_lines
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_header, table_report
 from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.stats.statistics import mad
 from cuptiprof.report.model import Report, left_out
 
 MAX_NAMED = 3
@@ -36,6 +39,15 @@ def results_report(
     table.add("half_width_percent", "+/-", "percent", each(lambda m: 100 * m.interval.half_width))
     table.add("low_ns", "Low", "duration", each(lambda m: m.interval.low), human=False)
     table.add("high_ns", "High", "duration", each(lambda m: m.interval.high), human=False)
+    table.add("min_ns", "Min", "duration", each(lambda m: float(m.samples.min())), human=False)
+    table.add("p95_ns", "P95", "duration", each(lambda m: float(np.quantile(m.samples, 0.95))), human=False)
+    table.add(
+        "spread_percent",
+        "Spread",
+        "percent",
+        each(lambda m: 100 * mad(m.samples) / m.median if m.median else None),
+        human=False,
+    )
     groups = groups_of(rows)
     verdicts = [groups[row.key].verdict(row) if row.key in groups else None for row in rows]
     table.add_if_any(

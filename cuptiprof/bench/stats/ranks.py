@@ -1,4 +1,4 @@
-"""Rank tests, effect sizes and Hodges-Lehmann estimates, for two samples and for pairs; all allow for correlation.
+"""Rank tests and effect sizes, for two samples and for pairs, and the pseudo-median of pairs; all allow for correlation.
 
 A normal approximation whose variance is that of independent samples times the correlation time of the scores that the
 test adds up: Lahiri, Resampling Methods for Dependent Data (2003), 2.2, on the variance of sums of dependent terms.
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.bench.stats.correlation import Array, correlation_time, finite_samples, midranks, two_sided_p
+from cuptiprof.bench.stats.statistics import CONFIDENCE
 
-CONFIDENCE = 0.95
 MAX_EXACT_SAMPLES = 40  # in all, up to which every arrangement is counted
 
 
@@ -37,11 +37,6 @@ class RankTest:
     effect: float
     tau: float
     exact: bool
-
-    @property
-    def common_language(self) -> float:
-        """Share of pairs in which the first is larger: McGraw, Wong, Psychological Bulletin 111 (1992)."""
-        return (self.effect + 1) / 2
 
 
 @dataclass(frozen=True)
@@ -145,45 +140,24 @@ def _smallest(count: Callable[[float], float], rank: float, low: float, high: fl
     return high
 
 
-def _ordered_shift(x: Array, y: Array, cut: int, confidence: float, *, walsh: bool) -> Shift:
-    """Median of all sums x_i + y_j (`walsh`: of all i <= j, y being x), and those in place `cut` from both ends.
+def _walsh_shift(x: Array, cut: int, confidence: float) -> Shift:
+    """Median of all sums x_i + x_j, i <= j, and those in place `cut` from both ends.
 
-    Both in ascending order. The sums are counted, never made, so memory stays at m + n.
+    In ascending order. The sums are counted, never made, so memory stays at n.
     """
-    pairs = x.size * (x.size + 1) // 2 if walsh else x.size * y.size
+    pairs = x.size * (x.size + 1) // 2
 
     def count(value: float) -> float:
-        up_to = int(np.searchsorted(y, value - x, "right").sum())
         # Counted over i and j in any order, each sum of two different places occurs twice.
-        return (up_to + int((x + x <= value).sum())) / 2 if walsh else up_to
+        return (int(np.searchsorted(x, value - x, "right").sum()) + int((x + x <= value).sum())) / 2
 
     def at(rank: int) -> float:
-        return _smallest(count, rank, float(x[0] + y[0]), float(x[-1] + y[-1]))
+        return _smallest(count, rank, float(2 * x[0]), float(2 * x[-1]))
 
     middle = (at((pairs + 1) // 2) + at(pairs // 2 + 1)) / 2
     if cut < 1:  # too few: the whole range, which is less than was asked for
         confidence = 0.0
     return Shift(middle, at(max(cut, 1)), at(pairs + 1 - max(cut, 1)), confidence)
-
-
-def hodges_lehmann(first: npt.ArrayLike, second: npt.ArrayLike, confidence: float = CONFIDENCE) -> Shift:
-    """By how much the first sample is larger: the median of all m n differences, and its interval.
-
-    Hodges, Lehmann, Annals of Mathematical Statistics 34 (1963); interval by inverting the Mann-Whitney test: Hollander,
-    Wolfe, Nonparametric Statistical Methods, 4.3, allowing for correlation as ``mann_whitney`` does.
-
-    Raises:
-        ValueError: no samples, samples that are not finite, or a confidence outside (0, 1).
-    """
-    if not 0 < confidence < 1:
-        raise ValueError("a confidence lies between 0 and 1")
-    x, y = finite_samples(first), finite_samples(second)
-    m, n = x.size, y.size
-    tau = (n * correlation_time(midranks(x)) + m * correlation_time(midranks(y))) / (m + n)
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    # The place of the interval's ends among the m n differences: m n / 2 - z sqrt(Var U), Var U = m n (m + n + 1) / 12.
-    cut = math.floor(m * n / 2 - z * math.sqrt(m * n * (m + n + 1) / 12 * tau))
-    return _ordered_shift(np.sort(x), np.sort(-y), cut, confidence, walsh=False)
 
 
 def pseudo_median(differences: npt.ArrayLike, confidence: float = CONFIDENCE) -> Shift:
@@ -199,9 +173,9 @@ def pseudo_median(differences: npt.ArrayLike, confidence: float = CONFIDENCE) ->
         raise ValueError("a confidence lies between 0 and 1")
     halves = finite_samples(differences) / 2  # so that a sum of two is a mean
     ordered, n = np.sort(halves), halves.size
-    centred = 2 * halves - _ordered_shift(ordered, ordered, 1, confidence, walsh=True).value
+    centred = 2 * halves - _walsh_shift(ordered, 1, confidence).value
     tau = correlation_time(np.sign(centred) * midranks(np.abs(centred)))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     # Among the n (n + 1) / 2 averages: n (n + 1) / 4 - z sqrt(Var W), Var W = n (n + 1) (2 n + 1) / 24.
     cut = math.floor(n * (n + 1) / 4 - z * math.sqrt(n * (n + 1) * (2 * n + 1) / 24 * tau))
-    return _ordered_shift(ordered, ordered, cut, confidence, walsh=True)
+    return _walsh_shift(ordered, cut, confidence)
