@@ -80,11 +80,13 @@ COMMAND = [sys.executable, "-m", "cuptiprof", "report", str(trace_path("train-v1
 
 
 def test_piped_output_is_whole_unless_columns_says_otherwise(tmp_path: Path) -> None:
-    clean = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
+    clean = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
     whole = subprocess.run(COMMAND, capture_output=True, text=True, env=clean, check=True).stdout
     assert max(map(len, whole.splitlines())) > 300 and "…" not in whole
     fitted = subprocess.run(COMMAND, capture_output=True, text=True, env=clean | {"COLUMNS": "90"}, check=True).stdout
     assert max(map(len, fitted.splitlines())) <= 90 and "\x1b" not in fitted
+    of_readline = clean | {"COLUMNS": "80", "LINES": "24"}
+    assert subprocess.run(COMMAND, capture_output=True, text=True, env=of_readline, check=True).stdout == whole
 
 
 def on_a_terminal(command: list[str], **environment: str) -> str:

@@ -39,8 +39,8 @@ def render(report: Report, format: str = "text", *, width: int | None = None, co
 def render_for(report: Report, stream: Any, format: str | None = None, *, color: bool | None = None) -> str:
     """The report as it is fit for where it goes.
 
-    ``stream``: None for a file. Without ``format``: "rich" on a terminal and where COLUMNS says how wide it shall be, else "text", of which nothing is
-    cut. ``color``: default: on a terminal, and where "rich" was asked for.
+    ``stream``: None for a file. Without ``format``: "rich" on a terminal and where COLUMNS says how wide it shall be, else
+    "text", of which nothing is cut. ``color``: default: on a terminal, and where "rich" was asked for.
 
     Raises:
         ResultError: an unknown format.
@@ -50,6 +50,8 @@ def render_for(report: Report, stream: Any, format: str | None = None, *, color:
         color = terminal or format == "rich"
     if format is None:
         columns = os.environ.get("COLUMNS", "")
-        fits = stream is not None and columns.isdecimal() and int(columns)
+        # With LINES beside it nobody chose it: readline puts both into the environment of whatever its process starts.
+        chosen = columns.isdecimal() and int(columns) and "LINES" not in os.environ
+        fits = stream is not None and chosen
         format = "rich" if terminal or fits else "text"
     return render(report, format, color=color)

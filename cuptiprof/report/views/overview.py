@@ -90,8 +90,8 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
 def _run(rows: _Rows, result: Result, wall: int) -> None:
     rows.add("Run", "wall", wall, share=False)
     start, stop = (result.metadata.get(f"{what}_time_ns") for what in ("start", "stop"))
-    replayed = str(result.metadata.get("device", "")).startswith("replay:")
-    if isinstance(start, int) and isinstance(stop, int) and stop > start and not replayed:
+    recorded = str(result.metadata.get("device", "")).startswith(("replay:", "import:"))  # by another session
+    if isinstance(start, int) and isinstance(stop, int) and stop > start and not recorded:
         rows.add("Run", "session", stop - start, share=False)
     steps = _steps(result)
     if len(steps):
