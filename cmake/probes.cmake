@@ -1,7 +1,7 @@
 # The probe kernels (csrc/probes/*.cu): one fatbin a file, embedded by the assembler. Without nvcc the library is built
 # with none, and `cuptiprof verify` says so.
 #
-# nvcc is found as CUPTIPROF_NVCC, CUDACXX, beside the headers (NVIDIA's wheels), in CUDA_HOME, PATH or /usr/local/cuda.
+# nvcc is found as CUPTIPROF_NVCC, CUDACXX, in NVIDIA's wheels, in CUDA_HOME, PATH or /usr/local/cuda.
 #
 # The sources are compiled twice only, for Turing and for Ampere (their matrix products differ); the assembler makes the
 # code of every architecture from the nearer of the two, and GPUs newer than all of these compile Ampere's PTX themselves.
@@ -10,9 +10,13 @@
 set(CUPTIPROF_PROBE_ARCHITECTURES "75;80;86;89;90;100;120" CACHE STRING "GPUs (sm_*) that probes are compiled for")
 set(CUPTIPROF_PROBES ON CACHE STRING "Compile the probe kernels if nvcc is found: ON, OFF; REQUIRED: fail without it")
 
-list(GET CUPTIPROF_CUDA_INCLUDE 0 _include)
+# pip has two folders for what a build requires: nvcc need not lie beside the headers.
+execute_process(
+  COMMAND ${Python_EXECUTABLE} -c
+          "import nvidia; print(*(p + '/cu13/bin' for p in nvidia.__path__), sep=';')"
+  OUTPUT_VARIABLE _nvidia_wheels OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 find_program(CUPTIPROF_NVCC NAMES $ENV{CUDACXX} nvcc
-             HINTS ${_include}/../bin $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin DOC "CUDA compiler")
+             HINTS ${_nvidia_wheels} $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin DOC "CUDA compiler")
 
 set(PROBE_FATBINS "")
 set(PROBE_SYMBOLS "")  # the generated source

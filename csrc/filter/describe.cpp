@@ -13,7 +13,7 @@ struct Line {
   void add(std::string_view key, const std::vector<std::string>& values) {
     if (values.empty()) return;
     std::string part(key);
-    for (size_t i = 0; i < values.size(); ++i) part.append(i ? " or " : " ").append(quoted(values[i]));
+    for (size_t i = 0; i < values.size(); ++i) part.append(i ? " or " : " ").append(in_quotes(values[i]));
     add(part);
   }
   void add(std::string_view key, const std::vector<uint32_t>& values) {
@@ -82,14 +82,14 @@ std::string_view to_string(NameBase base) noexcept {
 FilterMode parse_filter_mode(std::string_view text) {
   for (const FilterMode mode : {FilterMode::kGlobal, FilterMode::kPerGpu, FilterMode::kPerLaunchConfig})
     if (text == to_string(mode)) return mode;
-  throw Error(ErrorKind::kFilter, "unknown filter mode " + quoted(text),
+  throw Error(ErrorKind::kFilter, "unknown filter mode " + in_quotes(text),
               "Use 'global', 'per-gpu' or 'per-launch-config'.");
 }
 
 NameBase parse_name_base(std::string_view text) {
   for (const NameBase base : {NameBase::kFunction, NameBase::kDemangled, NameBase::kMangled})
     if (text == to_string(base)) return base;
-  throw Error(ErrorKind::kFilter, "unknown name base " + quoted(text),
+  throw Error(ErrorKind::kFilter, "unknown name base " + in_quotes(text),
               "Use 'function', 'demangled' or 'mangled'.");
 }
 

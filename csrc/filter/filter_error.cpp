@@ -7,7 +7,7 @@
 
 namespace cuptiprof {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr size_t kMax = 160;
   constexpr char kHex[] = "0123456789abcdef";
   std::string out = "'";
@@ -37,7 +37,7 @@ void throw_filter_error(std::string_view what, std::string_view text, size_t pos
   size_t characters = 0;
   for (size_t i = 0; i < std::min(position, text.size()); ++characters) next_code_point(text, i);
   std::string message = "bad ";
-  message.append(what).append(" ").append(quoted(text));
+  message.append(what).append(" ").append(in_quotes(text));
   message.append(" at character ").append(std::to_string(characters + 1)).append(": ").append(problem);
   throw Error(ErrorKind::kFilter, std::move(message), std::string(hint));
 }

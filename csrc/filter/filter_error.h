@@ -8,7 +8,7 @@
 namespace cuptiprof {
 
 // Printable, valid UTF-8, at most ~160 bytes, in single quotes: safe to put into any message.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 // "bad <what> '<text>' at character <n>: <problem>". `what`: what the text is to the user ("kernel pattern");
 // `position`: the fault's byte in it, shown as a character counted from 1.

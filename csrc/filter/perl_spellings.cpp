@@ -145,7 +145,7 @@ void refuse_perl_spellings(std::string_view ere, std::string_view what, std::str
                            size_t position) {
   const auto refuse = [&](size_t at, size_t length, std::string_view hint) {
     throw_filter_error(what, whole, position + at,
-                       quoted(ere.substr(at, length)) + " is not part of POSIX ERE", hint);
+                       in_quotes(ere.substr(at, length)) + " is not part of POSIX ERE", hint);
   };
   bool after_quantifier = false;
   for (size_t i = 0; i < ere.size(); ++i) {
