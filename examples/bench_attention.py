@@ -28,16 +28,12 @@ def attention_bytes(tokens: int, dtype: torch.dtype) -> int:
     return 4 * BATCH * HEADS * tokens * WIDTH * dtype.itemsize
 
 
-def element_type(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
 def tensors(tokens: int, dtype: torch.dtype) -> list[torch.Tensor]:
     where = "cuda" if torch.cuda.is_available() else "cpu"
     return [torch.rand(BATCH, HEADS, tokens, WIDTH, dtype=dtype, device=where) for _ in range(3)]
 
 
-@cuptiprof.benchmark(params=SWEEP, flops=attention_flops, bytes=attention_bytes, dtype=element_type)
+@cuptiprof.benchmark(params=SWEEP, flops=attention_flops, bytes=attention_bytes, dtype=lambda dtype: dtype)
 def forward(tokens: int, dtype: torch.dtype) -> Callable[[], object]:
     q, k, v = tensors(tokens, dtype)
     return lambda: F.scaled_dot_product_attention(q, k, v)

@@ -17,7 +17,7 @@ from cuptiprof.bench.options import Options, SweepOptions
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import CounterValue, Discard, Interval, KernelTime, Roofline
 from cuptiprof.bench.sampling import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
-from cuptiprof.bench.stats.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
+from cuptiprof.bench.stats.stopping import Count, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.stats.verdict import Verdict, judge, judge_pairs
 from cuptiprof.bench.sweep.benchmark import Benchmark, benchmark
 from cuptiprof.bench.sweep.running import run_benchmarks
@@ -30,7 +30,6 @@ __all__ = [
     "CounterValue",
     "Cpu",
     "Discard",
-    "Entropy",
     "Event",
     "Graph",
     "Interval",

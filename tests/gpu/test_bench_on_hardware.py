@@ -82,3 +82,19 @@ def test_what_cannot_be_measured(torch) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(BenchError, match="captured"):
         cuptiprof.bench(lambda: x.sum().item(), strategy="graph")
     assert float(x.sum()) == 8  # the failed capture has left nothing behind
+
+
+def test_events_of_short_kernels_do_not_show_the_hosts_pace(torch) -> None:  # type: ignore[no-untyped-def]
+    """A kernel of a microsecond or two, which Python launches every five or more: what is between kernels of a full stream is left."""
+    x = torch.zeros(1024, device="cuda")
+    kernel = cuptiprof.bench(x.add_, 1)
+    for strategy in ("event", "graph"):
+        m = cuptiprof.bench(x.add_, 1, strategy=strategy)
+        assert m.batch > 50 and kernel.median <= m.median < kernel.median + 3_000, m
+        assert not any("waits for the host" in n for n in m.notes), m.notes
+
+
+def test_inputs_in_turn_are_as_cold_as_after_a_flush(torch) -> None:  # type: ignore[no-untyped-def]
+    x = torch.ones(2 << 20, device="cuda")  # 8 MB
+    warm, cold, rotated = (cuptiprof.bench(torch.sum, x, l2=l2) for l2 in ("warm", "cold", "rotate"))
+    assert rotated.median > 1.05 * warm.median and rotated.median == pytest.approx(cold.median, rel=0.2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cuptiprof.bench.stats.correlation import autocorrelation, correlation_time, effective_samples, midranks, trend
-from cuptiprof.bench.stats.noise import describe_noise, entropy_stream, fences, line_fit, modes, shannon_entropy
+from cuptiprof.bench.stats.noise import describe_noise, fences, modes
 from cuptiprof.bench.stats.ranks import mann_whitney, pseudo_median, wilcoxon
 from cuptiprof.bench.stats.statistics import (
     mad,
@@ -230,18 +230,6 @@ def test_effective_samples_of_a_known_process() -> None:
     x = np.convolve(noise, phi ** np.arange(60))[60:40_060]
     tau = 1 + 2 * sum(2 / math.pi * math.asin(phi**k) for k in range(1, 60))
     assert 40_000 / effective_samples(x) == pytest.approx(tau, rel=0.1)
-
-
-def test_entropy() -> None:
-    assert shannon_entropy([1, 1, 2, 2, 3, 3, 4, 4]) == pytest.approx(2.0)
-    assert shannon_entropy([5.0] * 9) == 0.0
-    x = np.random.default_rng(9).integers(0, 9, 60).astype(float)
-    for n in (1, 2, 17, 60):
-        shares = np.unique(x[:n], return_counts=True)[1] / n
-        assert entropy_stream(x)[n - 1] == pytest.approx(-(shares * np.log2(shares)).sum(), abs=1e-12)
-    slope, r2 = line_fit([1.0, 3.0, 2.0, 5.0])
-    assert slope == pytest.approx(1.1) and r2 == pytest.approx(np.corrcoef(range(4), [1, 3, 2, 5])[0, 1] ** 2)
-    assert line_fit([4.0] * 5) == (0.0, 1.0)
 
 
 def test_modes_and_outliers() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cuptiprof.bench.stats.statistics import median_interval
-from cuptiprof.bench.stats.stopping import Count, Entropy, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
+from cuptiprof.bench.stats.stopping import Count, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 
 
 def stops_at(rule: Rule, samples: np.ndarray, sizes: range | list[int]) -> tuple[int, Stop] | None:
@@ -67,44 +67,6 @@ def test_noise_that_never_settles_is_stopped_by_the_limits() -> None:
     assert default_rule(seconds=2.0)(x[:5], 1.9) is None
 
 
-def reference_entropy_criterion(x: np.ndarray) -> int | None:
-    """NVBench's criterion a sample at a time: every even count, a ring of 299, a line through the entropies."""
-    ring: list[float] = []
-    counts: dict[float, int] = {}
-    for n, value in enumerate(x.tolist(), 1):
-        counts[value] = counts.get(value, 0) + 1
-        ring = [*ring, -sum(c / n * math.log2(c / n) for c in counts.values())][-299:]
-        if n % 2 or n < 2:
-            continue
-        slope, intercept = np.polyfit(np.arange(len(ring)), ring, 1)
-        if math.degrees(math.atan(slope)) > 0.048:
-            continue
-        total = np.var(ring) * len(ring)
-        r2 = 1.0 if total == 0 else 1 - np.sum((slope * np.arange(len(ring)) + intercept - ring) ** 2) / total
-        if r2 >= 0.36:
-            return n
-    return None
-
-
-def test_entropy_stops_where_nvbench_stops() -> None:
-    x = 32 * np.rint(np.random.default_rng(3).normal(10_000, 60, 3000) / 32)
-    expected = reference_entropy_criterion(x)
-    assert expected is not None and expected > 100
-    # Looked at every even size it agrees with the reference; by default it looks at doubled sizes only.
-    rule = Entropy(minimum=2)
-    found = next(n for n in range(2, 3000, 2) if rule.look(x[:n], None))
-    assert found == expected
-    default = stops_at(Entropy(), x, range(1, 3000))
-    assert default is not None and "entropy" in default[1].reason and default[0] >= expected
-
-
-def test_entropy_of_values_that_never_repeat_is_a_sample_count() -> None:
-    for sigma in (0.001, 0.1):
-        x = np.random.default_rng(4).lognormal(9, sigma, 4000)
-        found = next(n for n in range(2, 4000, 2) if Entropy().look(x[:n], None))
-        assert 1600 < found < 2000
-
-
 def test_any_and_all() -> None:
     x = 100 + np.arange(500) * 0.618034 % 1
     either, both = Count(300) | TimeLimit(1.0), Count(300) & TimeLimit(1.0)
@@ -131,9 +93,6 @@ def test_any_and_all() -> None:
         lambda: RelativeHalfWidth(minimum=1),
         lambda: RelativeHalfWidth(growth=1.0),
         lambda: RelativeHalfWidth(growth=math.inf),
-        lambda: Entropy(max_angle=0.0),
-        lambda: Entropy(min_r2=1.5),
-        lambda: Entropy(window=1),
     ],
 )
 def test_senseless_rules_are_refused(make: object) -> None:

@@ -1,4 +1,4 @@
-"""What the noise of a series looks like: entropy, modes, outliers, drift. For stopping rules and for reports."""
+"""What the noise of a series looks like: modes, outliers, drift. For reports."""
 
 from __future__ import annotations
 
@@ -23,53 +23,6 @@ MAX_VALLEY_SHARE = 0.5
 DENSITY_POINTS = 256
 DRIFT_ALPHA = 0.001
 """p-value below which a drift is reported: small, because correlated samples look like one more often."""
-
-
-def entropy_stream(values: npt.ArrayLike) -> Array:
-    """Shannon entropy in bits of the first 1, 2, ... n values, shape (n,) -> (n,); equal values are one symbol.
-
-    H = log2 n - sum(c log2 c) / n over the counts c of the symbols: Shannon, A Mathematical Theory of Communication
-    (1948), 6.
-
-    Raises:
-        ValueError: no samples, or samples that are not finite.
-    """
-    x = finite_samples(values)
-    n = x.size
-    order = np.argsort(x, kind="stable")
-    ordered = x[order]
-    # How often each value had occurred before.
-    before = np.empty(n)
-    before[order] = np.arange(n) - np.searchsorted(ordered, ordered, "left")
-    after = before + 1
-    grown = after * np.log2(after) - before * np.log2(np.maximum(before, 1))
-    sizes = np.arange(1, n + 1)
-    return np.asarray(np.maximum(np.log2(sizes) - np.cumsum(grown) / sizes, 0.0))
-
-
-def shannon_entropy(values: npt.ArrayLike) -> float:
-    """Shannon entropy of the values in bits, 0 to log2 n; equal values are one symbol.
-
-    Raises:
-        ValueError: no samples, or samples that are not finite.
-    """
-    return float(entropy_stream(values)[-1])
-
-
-def line_fit(values: npt.ArrayLike) -> tuple[float, float]:
-    """Slope (per value) and R^2 of the least-squares line through values at 0, 1, ...; a constant series: 0 and 1.
-
-    Raises:
-        ValueError: no samples, or samples that are not finite.
-    """
-    y = finite_samples(values)
-    x = np.arange(y.size) - (y.size - 1) / 2
-    y = y - y.mean()
-    total = float(y @ y)
-    if y.size < 2 or total <= 1e-20 * y.size:
-        return 0.0, 1.0
-    slope = float(x @ y) / float(x @ x)
-    return slope, slope**2 * float(x @ x) / total
 
 
 @dataclass(frozen=True)
@@ -157,7 +110,6 @@ class Noise:
         effective: independent samples that these are worth.
         drift: how they move with time.
         tick: resolution of the timer, in the samples' unit, as of ``timer_tick``.
-        entropy: bits.
     """
 
     samples: int
@@ -168,7 +120,6 @@ class Noise:
     effective: float
     drift: Trend
     tick: float
-    entropy: float
 
     def sentences(self, write: Callable[[float], str] = "{:.6g}".format) -> tuple[str, ...]:
         """What a reader should know, one fact each; empty for quiet noise.
@@ -210,5 +161,4 @@ def describe_noise(samples: npt.ArrayLike) -> Noise:
         effective=effective_samples(x),
         drift=trend(x),
         tick=timer_tick(x),
-        entropy=shannon_entropy(x),
     )

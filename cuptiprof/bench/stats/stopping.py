@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from cuptiprof.bench.stats.correlation import Array
-from cuptiprof.bench.stats.noise import entropy_stream, line_fit
 from cuptiprof.bench.stats.statistics import CONFIDENCE, median_interval
 
 FIRST_LOOK_SAMPLES = 400
@@ -128,33 +127,6 @@ class RelativeHalfWidth(_AtSizes):
             f"after {len(samples)} samples",
             True,
         )
-
-
-@dataclass(frozen=True)
-class Entropy(_AtSizes):
-    """Stop when more samples bring no new values: the entropy of the stream grows no more. NVBench's criterion.
-
-    A line is fitted to the last `window` entropies, one a sample. Stop when it rises by at most `max_angle` degrees (of
-    bits a sample) and explains at least `min_r2` of their variance: NVIDIA/nvbench, entropy_criterion.cxx, with its
-    defaults. A stream of values that never repeat rises by 1.44 / n bits a sample whatever its noise, so without a
-    coarse timer this is a sample count (about 1,700) in disguise. It says nothing of the median's interval.
-    """
-
-    max_angle: float = 0.048
-    min_r2: float = 0.36
-    window: int = 299
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.max_angle < 90 or not 0 <= self.min_r2 <= 1 or self.window < 2:
-            raise ValueError("an angle lies between 0 and 90 degrees, R^2 between 0 and 1, a window holds 2 or more")
-
-    def look(self, samples: Array, tick: float | None) -> Stop | None:
-        slope, r2 = line_fit(entropy_stream(samples)[-self.window :])
-        angle = math.degrees(math.atan(slope))
-        if angle > self.max_angle or r2 < self.min_r2:
-            return None
-        return Stop(f"the entropy rises by {angle:.2g} degrees, R^2 {r2:.2f}, after {len(samples)} samples", True)
 
 
 @dataclass(frozen=True)
