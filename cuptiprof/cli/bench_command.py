@@ -23,6 +23,7 @@ from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
 from cuptiprof.bench.results.plot import FORMATS as PLOT_FORMATS
 from cuptiprof.bench.results.plot import load_matplotlib, plot_results
+from cuptiprof.bench.results.processes import pool
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
 from cuptiprof.bench.sampling import STRATEGIES
@@ -48,13 +49,19 @@ EXAMPLES = """examples:
   cuptiprof bench bench_attention.py --json new.jsonl --baseline main.jsonl --fail-if-slower 5%
   cuptiprof bench bench_attention.py --json new.jsonl --resume            (goes on after an interruption)
   cuptiprof bench new.jsonl --baseline main.jsonl --format markdown      (compares stored results)
+  cuptiprof bench new-*.jsonl --baseline main-1.jsonl --baseline main-2.jsonl    (several processes a side)
   cuptiprof bench new.jsonl --plot attention.svg --x n"""
 
 INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", nargs="+", metavar="FILE", help="FILE.py[::NAME] to run, or one file of results")
+    parser.add_argument(
+        "target",
+        nargs="+",
+        metavar="FILE",
+        help="FILE.py[::NAME] to run, or results; several files of results are several processes",
+    )
     what = parser.add_argument_group("what to measure")
     what.add_argument(
         "--filter", action="append", metavar="EXPR", help="points, such as 'n>=512,dtype=float16|float32'"
@@ -90,7 +97,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument("--plot", metavar="PICTURE", help=f"draw the times over --x ({', '.join(PLOT_FORMATS)})")
     out.add_argument("--x", metavar="PARAM", help="parameter of the plot's x axis")
     against = parser.add_argument_group("comparing")
-    against.add_argument("--baseline", metavar="RESULTS", help="judge each point against these results")
+    against.add_argument(
+        "--baseline",
+        metavar="RESULTS",
+        action="append",
+        help="judge each point against these results; may be given once a process",
+    )
     against.add_argument("--threshold", type=_percent, default=THRESHOLD, metavar="P%%", help=f"difference that does not matter (default {100 * THRESHOLD:g}%%)")  # fmt: skip
     against.add_argument("--fail-if-slower", type=_percent, metavar="P%%", help="exit status 1 if a point is SLOWER and its whole interval is at or above P%%")  # fmt: skip
     against.add_argument("--across-chips", action="store_true", help="judge times of different chips too")
@@ -99,10 +111,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     _check(arguments)
     try:
-        baseline = read_results(arguments.baseline) if arguments.baseline else None
+        baseline = pool([read_results(b) for b in arguments.baseline]) if arguments.baseline else None
         conditions = [c for e in arguments.filter or () for c in selection.parse(e)]
         if not arguments.target[0].partition("::")[0].endswith(".py"):
-            return _show(arguments, read_results(arguments.target[0]), baseline, conditions)
+            return _show(arguments, pool([read_results(t) for t in arguments.target]), baseline, conditions)
         with contextlib.redirect_stdout(sys.stderr):  # what the file prints is no part of the table
             benchmarks = [b for t in arguments.target for b in find_benchmarks(t)]
         benchmarks = with_values(benchmarks, parse_values(arguments.param))
@@ -268,7 +280,9 @@ def _check(a: argparse.Namespace) -> None:
     stored = [t for t in a.target if not t.partition("::")[0].endswith(".py")]
     measuring = ("param", "device", "metrics", "strategy", "l2", "time", "json", "resume")
     if stored:
-        wrong.append((len(a.target) > 1, f"{stored[0]}: results are shown one file at a time; --baseline compares two"))
+        wrong.append(
+            (len(stored) < len(a.target), f"{stored[0]} is a file of results: it is not shown while others are run")
+        )
         wrong += [(bool(getattr(a, o)), f"{stored[0]} is read, not measured: --{o} does not fit") for o in measuring]
     for is_wrong, message in wrong:
         if is_wrong:

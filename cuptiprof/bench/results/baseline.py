@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
-from cuptiprof.bench.stats.verdict import THRESHOLD, Kind, Verdict, judge
+from cuptiprof.bench.stats.between import judge_runs, judge_sweep
+from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Kind, Verdict, judge
 
 MUST_BE_EQUAL = ("chip", "simulated")
 """Times of two of these are not comparable."""
@@ -96,18 +97,24 @@ class BaselineComparison:
 def compare_results(
     base: Results, new: Results, *, threshold: float = THRESHOLD, across_chips: bool = False
 ) -> BaselineComparison:
-    """Judge each point that both have.
+    """Judge each point that both have; that any is called FASTER or SLOWER wrongly happens in 5 % of such comparisons (``judge_sweep``).
 
     Args:
         threshold: of :func:`cuptiprof.bench.stats.verdict.judge`.
         across_chips: judge times of different chips too.
     """
     old = {row.key: row for row in base.rows}
+    pairs = [(old[row.key], row) for row in new.rows if row.key in old]
+    judged = [compare_rows(*pair, threshold=threshold, across_chips=across_chips) for pair in pairs]
+
+    def at(pair: tuple[Row, Row]) -> Callable[[float], Verdict]:
+        return lambda alpha: _judged(*pair, threshold, alpha)
+
+    verdicts = iter(judge_sweep([at(pair) for pair, (v, _) in zip(pairs, judged, strict=True) if v is not None]))
     points = []
-    for row in new.rows:
-        if (partner := old.get(row.key)) is not None:
-            verdict, reason = compare_rows(partner, row, threshold=threshold, across_chips=across_chips)
-            points.append(ComparedPoint(partner, row, verdict, reason))
+    for pair, (alone, reason) in zip(pairs, judged, strict=True):
+        verdict = next(verdicts) if alone is not None else None
+        points.append(ComparedPoint(*pair, verdict, verdict.reason if verdict is not None else reason))
     both = {p.new.key for p in points}
     return BaselineComparison(
         tuple(points),
@@ -130,10 +137,20 @@ def compare_rows(
     if why := _not_comparable(a, b, across_chips):
         return None, why
     try:
-        verdict = judge(a.samples, b.samples, threshold=threshold, tick=(a.known_tick, b.known_tick))
+        verdict = _judged(base, new, threshold, ALPHA)
     except ValueError as e:
         return None, str(e)
     return verdict, verdict.reason
+
+
+def _judged(base: Row, new: Row, threshold: float, alpha: float) -> Verdict:
+    """From the medians of the processes where one side has several; else from the samples."""
+    a, b = base.measurement, new.measurement
+    assert a is not None and b is not None
+    tick = a.known_tick, b.known_tick
+    if a.runs or b.runs:
+        return judge_runs(a.run_medians(), b.run_medians(), threshold=threshold, alpha=alpha, tick=tick)
+    return judge(a.samples, b.samples, threshold=threshold, alpha=alpha, tick=tick)
 
 
 def _not_comparable(a: Measurement, b: Measurement, across_chips: bool) -> str:

@@ -50,7 +50,8 @@ class Measurement:
         span: shape (n,), of strategy "kernel": ns from the first start to the last end of a call's GPU work; else empty.
         batch: calls that a sample is the mean of.
         tick: resolution of `samples`, ns of a call: the step of the clock over `batch`; NaN: not known.
-        interval: of the median of `samples`.
+        runs: samples of each process, where those of several were pooled.
+        interval: of the median of `samples`; of several processes, of the mean of their medians.
         stopped_by: why measuring ended. `converged`: because the wanted precision was reached, not for a limit.
         warmup_calls, first_call_ns: calls before, and what the very first took (wall time; compilation is in it).
         kernels: of strategy "kernel": what the calls are made of, the longest first.
@@ -71,6 +72,7 @@ class Measurement:
     span: Float64 = field(default_factory=lambda: np.empty(0))
     batch: int = 1
     tick: float = math.nan
+    runs: tuple[int, ...] = ()
     stopped_by: str = ""
     converged: bool = False
     discarded: tuple[Discard, ...] = ()
@@ -93,6 +95,11 @@ class Measurement:
     def known_tick(self) -> float | None:
         """`tick`, None where it is not known."""
         return None if math.isnan(self.tick) else self.tick
+
+    def run_medians(self) -> Float64:
+        """Shape (processes,), ns: the median of each process's samples."""
+        ends: list[int] = np.cumsum(self.runs)[:-1].tolist()
+        return np.array([np.median(part) for part in np.split(self.samples, ends)], np.float64)
 
     @property
     def simulated(self) -> bool:
@@ -146,6 +153,8 @@ class Measurement:
                 given.pop(name, None)
         stored = msgspec.structs.asdict(checked(given, _Stored, f"not a measurement of format {FORMAT}"))
         count, taken = len(stored["samples"]), len(stored["samples"]) + len(stored["discarded"])
+        if stored["runs"] and sum(stored["runs"]) != count:
+            raise ResultError("not a measurement: samples and their processes do not add up")
         if len(stored["times"]) != count or len(stored["span"]) not in (0, count):
             raise ResultError("not a measurement: samples, times and span of different lengths")
         if any(len(v) != count for v in stored["reported"].values()):
@@ -177,6 +186,7 @@ class _Stored(msgspec.Struct):
     span: Series = []
     batch: Annotated[int, msgspec.Meta(ge=1)] = 1
     tick: Annotated[float, msgspec.Meta(ge=0)] = math.nan
+    runs: tuple[Annotated[int, msgspec.Meta(ge=1)], ...] = ()
     stopped_by: str = ""
     converged: bool = False
     discarded: tuple[Discard, ...] = ()

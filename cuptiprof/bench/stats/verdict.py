@@ -98,10 +98,10 @@ def judge(
         ValueError: no samples, times that are not finite and above 0, or a threshold, alpha or tick out of range.
     """
     check_limits(threshold, alpha)
-    a, b = _times(base, "base"), _times(new, "new")
+    a, b = checked_times(base, "base"), checked_times(new, "new")
     ticks = _ticks(a, b, tick)
     ratio = ratio_of_medians(b, a, 1 - alpha, ticks=ticks[::-1])
-    return _decide(ratio, mann_whitney(b, a), threshold, alpha, min(a.size, b.size), ticks)
+    return decide(ratio, mann_whitney(b, a), threshold, alpha, min(a.size, b.size), ticks)
 
 
 def judge_pairs(
@@ -130,21 +130,21 @@ def judge_pairs(
         ValueError: series of different lengths, an unknown order, or as ``judge``.
     """
     check_limits(threshold, alpha)
-    a, b = _times(base, "base"), _times(new, "new")
+    a, b = checked_times(base, "base"), checked_times(new, "new")
     if a.size != b.size:
         raise ValueError(f"pairs need as many base samples as new ones: {a.size} and {b.size}")
     contrasts = log_contrasts(a, b, order)
     if contrasts.size < MIN_CONTRASTS:
         ratio = float(np.median(b) / np.median(a))
         test = wilcoxon(contrasts) if contrasts.size else RankTest(0.0, 1.0, 0.0, 1.0, True)
-        return _decide(Ratio(ratio, 0.0, math.inf, 0.0), test, threshold, alpha, a.size, (0.0, 0.0))
+        return decide(Ratio(ratio, 0.0, math.inf, 0.0), test, threshold, alpha, a.size, (0.0, 0.0))
     shift = pseudo_median(contrasts, 1 - alpha)
     ticks = _ticks(a, b, tick)
-    hidden = math.fsum(_hidden(x, t) for x, t in zip((a, b), ticks, strict=True))
+    hidden = math.fsum(hidden_by(x, t) for x, t in zip((a, b), ticks, strict=True))
     confidence = 0.0 if math.isnan(hidden) else shift.confidence
     low, high = (0.0, math.inf) if math.isnan(hidden) else (math.exp(shift.low - hidden), math.exp(shift.high + hidden))
     ratio_interval = Ratio(math.exp(shift.value), low, high, confidence)
-    return _decide(ratio_interval, wilcoxon(contrasts), threshold, alpha, a.size, ticks)
+    return decide(ratio_interval, wilcoxon(contrasts), threshold, alpha, a.size, ticks)
 
 
 def _ticks(base: Array, new: Array, tick: ClockTick) -> tuple[float | None, float | None]:
@@ -157,7 +157,7 @@ def _ticks(base: Array, new: Array, tick: ClockTick) -> tuple[float | None, floa
     return tick, tick
 
 
-def _hidden(times: Array, tick: float | None) -> float:
+def hidden_by(times: Array, tick: float | None) -> float:
     """The relative error that a tick may hide: half of one where it is wider than the noise, else 0; NaN if it is not known."""
     ticked = on_ticks(times, tick)
     return ticked.tick / 2 / float(np.median(times)) if ticked.coarse else 0.0
@@ -188,14 +188,14 @@ def check_limits(threshold: float, alpha: float) -> None:
         raise ValueError("a threshold is 0 or more, alpha lies between 0 and 1")
 
 
-def _times(values: npt.ArrayLike, name: str) -> Array:
+def checked_times(values: npt.ArrayLike, name: str) -> Array:
     x = finite_samples(values)
     if x.min() <= 0:
         raise ValueError(f"{name} holds a time that is not above 0")
     return x
 
 
-def _decide(
+def decide(
     ratio: Ratio,
     test: RankTest,
     threshold: float,

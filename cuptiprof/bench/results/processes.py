@@ -1,0 +1,82 @@
+"""Results of the same points from several processes, as one: what differs between processes is then in the intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.parts import Discard, Interval
+from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.results.store import Results
+from cuptiprof.bench.stats.between import MIN_FREEDOM, student_quantile
+from cuptiprof.errors import ResultError
+
+CONFIDENCE = 0.95
+SAME_IN_ALL = ("strategy", "l2")
+
+
+def pool(results: Sequence[Results]) -> Results:
+    """The points of several processes, each once, in the order of the first that has it; failures where no process has measured it.
+
+    Raises:
+        ResultError: a point was measured differently, or on another chip.
+    """
+    if len(results) == 1:
+        return results[0]
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for row in (row for r in results for row in r.rows):
+        rows.setdefault(row.key, []).append(row)
+    notes = tuple(dict.fromkeys(note for r in results for note in r.notes))
+    return Results(tuple(map(_pooled_row, rows.values())), results[0].environment, notes)
+
+
+def _pooled_row(rows: list[Row]) -> Row:
+    measured = [row.measurement for row in rows if row.measurement is not None]
+    if len(measured) < 2:
+        return next((row for row in rows if row.measurement is not None), rows[0])
+    first = measured[0]
+    for m in measured[1:]:
+        other = [name for name in SAME_IN_ALL if getattr(m, name) != getattr(first, name)]
+        if other or m.environment.get("chip") != first.environment.get("chip"):
+            raise ResultError(f"{rows[0].title} was not measured in the same way: another {(*other, 'chip')[0]}")
+    return replace(rows[0], measurement=_pooled(measured), failure=None)
+
+
+def _pooled(measured: list[Measurement]) -> Measurement:
+    first = measured[0]
+    taken = np.cumsum([0, *(len(m.samples) + len(m.discarded) for m in measured)])
+    spans = [m.span for m in measured]
+    medians = np.log([m.median for m in measured]) if all(m.median > 0 for m in measured) else np.zeros(0)
+    notes = list(dict.fromkeys(note for m in measured for note in m.notes))
+    if medians.size:
+        notes.append(
+            f"{len(measured)} processes, whose medians differ by {100 * math.expm1(float(medians.std(ddof=1))):.2g} % (one sigma)"
+        )
+    return replace(
+        first,
+        samples=np.concatenate([m.samples for m in measured]),
+        times=np.concatenate([m.times for m in measured]),
+        span=np.concatenate(spans) if all(map(len, spans)) else np.empty(0),
+        reported={},
+        runs=tuple(len(m.samples) for m in measured),
+        tick=max(m.tick for m in measured),
+        interval=_interval(medians) if medians.size else first.interval,
+        discarded=tuple(
+            Discard(d.index + int(at), d.value, d.reason) for m, at in zip(measured, taken[:-1], strict=True) for d in m.discarded
+        ),
+        converged=all(m.converged for m in measured),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _interval(medians: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Interval:
+    """Of the geometric mean of the processes' medians, by Student's t; no confidence for fewer than three."""
+    centre, freedom = float(medians.mean()), medians.size - 1
+    if freedom < MIN_FREEDOM:
+        return Interval(math.exp(centre), math.exp(float(medians.min())), math.exp(float(medians.max())), 0.0)
+    reach = student_quantile((1 + CONFIDENCE) / 2, freedom) * float(medians.std(ddof=1)) / math.sqrt(medians.size)
+    return Interval(math.exp(centre), math.exp(centre - reach), math.exp(centre + reach), CONFIDENCE)
