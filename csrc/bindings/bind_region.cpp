@@ -242,7 +242,7 @@ bool open_entry(Region* self) {
     id = enter_region(mode, self->name_id, metadata, task_of(PyThreadState_Get()));
   }
   const uint32_t depth = self->depth++;
-  (depth == 0 ? self->first : self->more[depth - 1]) = {id, this_thread()};
+  (depth == 0 ? self->first : self->more[depth - 1]) = Entry{id, this_thread()};
   return true;
 }
 
