@@ -11,13 +11,7 @@ namespace {
 
 constexpr size_t kUsualSharedLimit = 48 * 1024;  // more must be asked for, per function
 
-template <class F, class... A>
-void call_driver(const Api& api, F function, const char* name, A... arguments) {
-  if (!function)
-    throw Error(ErrorKind::kDevice, std::string("this driver has no ") + name + ": probes cannot run",
-                api.simulated ? "the simulated device runs no kernels; it is given their counters instead"
-                              : "update the NVIDIA driver (12.0 or newer)");
-  const CUresult rc = function(arguments...);
+void check(const Api& api, CUresult rc, const char* name) {
   if (rc == CUDA_SUCCESS) return;
   const char* text = nullptr;
   if (!api.cuGetErrorName || api.cuGetErrorName(rc, &text) != CUDA_SUCCESS || !text) text = "CUDA error";
@@ -27,6 +21,20 @@ void call_driver(const Api& api, F function, const char* name, A... arguments) {
                      : rc == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ? "update the NVIDIA driver"
                                                                 : "";
   throw Error::from_call(std::string(name) + " returned " + text, hint, static_cast<int>(rc), text, name);
+}
+
+template <class F, class... A>
+CUresult ask_driver(const Api& api, F function, const char* name, A... arguments) {
+  if (!function)
+    throw Error(ErrorKind::kDevice, std::string("this driver has no ") + name + ": probes cannot run",
+                api.simulated ? "the simulated device runs no kernels; it is given their counters instead"
+                              : "update the NVIDIA driver (12.0 or newer)");
+  return function(arguments...);
+}
+
+template <class F, class... A>
+void call_driver(const Api& api, F function, const char* name, A... arguments) {
+  check(api, ask_driver(api, function, name, arguments...), name);
 }
 
 CUstream stream_of(uint64_t handle) { return reinterpret_cast<CUstream>(handle); }
@@ -280,9 +288,10 @@ void ProbeDevice::record(uint64_t event, uint64_t stream) {
 
 bool ProbeDevice::passed(uint64_t event) const {
   const Current current(*this);
-  const auto e = reinterpret_cast<CUevent>(event);
-  if (x_api->cuEventQuery && x_api->cuEventQuery(e) == CUDA_ERROR_NOT_READY) return false;
-  CP_CALL(cuEventQuery, e);  // asked again for its error
+  const CUresult rc =
+      ask_driver(*x_api, x_api->cuEventQuery, "cuEventQuery", reinterpret_cast<CUevent>(event));
+  if (rc == CUDA_ERROR_NOT_READY) return false;
+  check(*x_api, rc, "cuEventQuery");
   return true;
 }
 
