@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from cuptiprof.data.result import Progress, Result
@@ -15,7 +16,7 @@ from cuptiprof.io.run_folder import runs_in
 from cuptiprof.io.run_header import read_header
 from cuptiprof.io.trace_file import looks_like_trace
 
-_TRIES = 50
+_PATIENCE = 10.0  # s, with a run that others replace while it is read
 
 
 def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:
@@ -51,17 +52,19 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
                 f"{file} holds {len(runs)} runs, one of each process",
                 hint=f"open one of them, such as {runs[0]}; `cuptiprof report {file}` shows them all",
             )
-    for _ in range(_TRIES):
+    changes, until = 0, time.monotonic() + _PATIENCE
+    while changes == 0 or time.monotonic() < until:
         before = identity(file)
         try:
             result = _read_run(file, progress)
         except ResultError:
             if identity(file) == before:
                 raise
-            continue
-        if identity(file) == before:
-            return result
-    raise ResultError(f"{file} is replaced all the time: it changed {_TRIES} times while it was read")
+        else:
+            if identity(file) == before:
+                return result
+        changes += 1
+    raise ResultError(f"{file} is replaced all the time: it changed {changes} times while it was read")
 
 
 def _read_run(file: Path, progress: Progress | None) -> Result:

@@ -90,6 +90,7 @@ def test_readers_beside_writers(exchange: bool, tmp_path: Path, monkeypatch: pyt
     while (writes < 40 or len(set(reads)) < 2 or len(reads) < 20) and time.monotonic() < end:
         result(*((10, "a") if writes % 2 else (11, "b"))).save(run, overwrite=True)
         writes += 1
+        time.sleep(0.1)  # a run that is replaced faster than it can be opened is nobody's to read, after ten seconds
     stop.set()
     for t in readers:
         t.join()
