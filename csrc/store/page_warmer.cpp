@@ -1,5 +1,6 @@
 #include "store/page_warmer.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -32,6 +33,7 @@ void PageWarmer::forget(const void* owner) {
 }
 
 void PageWarmer::loop() {
+  pthread_setname_np(pthread_self(), "cuptiprof-warm");
   std::unique_lock lock(x_mutex);
   for (;;) {
     x_changed.wait(lock, [this] { return x_stop || !x_wanted.empty(); });

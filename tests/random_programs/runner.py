@@ -107,7 +107,9 @@ def run(seed: int, numbers: Iterable[int], until: float | None = None, *, any_me
                 memory = surroundings.resident_bytes()
             if done > WARM and done % 20 == 0:
                 gc.collect()  # sessions that are done for good, with the threads that their tables have
-                assert surroundings.settles(surroundings.threads, threads + 1), "more threads than before"
+                assert surroundings.settles(surroundings.collecting_threads, 0), "a session's threads stayed"
+                most = threads + surroundings.pool_threads()
+                assert surroundings.settles(surroundings.threads, most), f"{surroundings.threads()} threads, not {most}"
                 assert surroundings.settles(surroundings.descriptors, descriptors), "more open files than before"
         except BaseException as error:
             error.add_note(f"python -m random_programs --seed {seed} --program {number}")

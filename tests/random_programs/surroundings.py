@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -10,6 +11,8 @@ import sys
 import threading
 import time
 import warnings
+
+import pyarrow
 
 from cuptiprof.sim.sim_device import _library
 
@@ -47,8 +50,22 @@ def spilling_threads() -> int:
     return sum(t.name == "cuptiprof-spill" for t in threading.enumerate())
 
 
+def collecting_threads() -> int:
+    """Of the collector: they go by the name. Linux's name: Python does not know them."""
+    found = 0
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/comm") as name:  # it may end meanwhile
+            found += name.read().startswith("cuptiprof")
+    return found
+
+
 def threads() -> int:
     return len(os.listdir("/proc/self/task"))
+
+
+def pool_threads() -> int:
+    """Most threads that the libraries we use keep for later: they begin one at a time, as work comes."""
+    return pyarrow.cpu_count() + pyarrow.io_thread_count() + (os.cpu_count() or 1)
 
 
 def descriptors() -> int:

@@ -1,5 +1,7 @@
 #include "collect/records/decoder.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <new>
 #include "collect/buffers/decoder_bell.h"
@@ -58,6 +60,7 @@ std::unique_ptr<Store> Decoder::new_store() {
 }
 
 void Decoder::loop() {
+  pthread_setname_np(pthread_self(), "cuptiprof-recs");
   for (bool stop = false; !stop;) {
     g_decoder_bell.wait(x_pool.is_low() ? static_cast<int>(kLowFlushPeriod.count()) : kPollMilliseconds);
     flush_if_due();

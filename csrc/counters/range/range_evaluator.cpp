@@ -1,5 +1,7 @@
 #include "counters/range/range_evaluator.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -70,6 +72,7 @@ bool RangeEvaluator::drain(std::chrono::milliseconds patience) noexcept {
 }
 
 void RangeEvaluator::run() noexcept {
+  pthread_setname_np(pthread_self(), "cuptiprof-eval");
   std::unique_lock lock(x_mutex);
   for (;;) {
     x_come.wait(lock, [&] { return x_stopping || x_finished != x_handed_over; });

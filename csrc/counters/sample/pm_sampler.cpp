@@ -1,6 +1,8 @@
 #include "counters/sample/pm_sampler.h"
 #include "counters/strategy/profiler_setup.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -208,6 +210,7 @@ void PmSampler::apply() noexcept {
 }
 
 void PmSampler::run() {
+  pthread_setname_np(pthread_self(), "cuptiprof-pm");
   std::unique_lock lock(x_mutex);
   while (!x_stopping) {
     x_wake.wait_for(lock, kDecodeEvery);
