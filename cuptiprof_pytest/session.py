@@ -19,13 +19,13 @@ from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.results.baseline import ComparedPoint, compare_results, compare_rows
 from cuptiprof.bench.results.comparison_table import comparison_report
-from cuptiprof.bench.results.failures import failure_of
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.points import label, labels
 from cuptiprof.bench.results.row import Row, plain
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
 from cuptiprof.bench.sweep.comparing import IMPL
+from cuptiprof.bench.sweep.failures import failure_of
 from cuptiprof.errors import BenchError, ResultError
 
 OF_ONE_TEST = ("clocks", "time")  # of the environment; the rest is that of the whole run

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from cuptiprof.bench.host_gpu import HostGpu
+from cuptiprof.data.clock_state import ClockReader, NoClocks
 from cuptiprof.device.devices import CudaDevice, Device, ReplayDevice, SimulatedDevice, open_device
-from cuptiprof.device.driver import Driver
+from cuptiprof.device.driver import DeviceAttribute, Driver
 from cuptiprof.device.driver_gpu import DriverGpu
 from cuptiprof.device.gpu import Meter
 from cuptiprof.device.sim_gpu import SimGpu
@@ -46,3 +47,45 @@ def open_gpu(device: str | Device | None) -> Iterator[Meter]:
 
 def _open(spec: str | None) -> Device:
     return open_device(spec, virtual_clock=True)
+
+
+class HostGpu:
+    """``device="host"``, no GPU at all: for strategies "cpu", "wall" and "manual"."""
+
+    device: Device | None = None
+    ordinal = 0
+    chip = ""
+    flush_bytes = 0
+
+    def __init__(self) -> None:
+        self.clocks: ClockReader = NoClocks("")
+        self.now: Callable[[], int] = time.perf_counter_ns
+        self.synchronize: Callable[[], None] = lambda: None
+
+    def attribute(self, which: DeviceAttribute) -> int:
+        raise _no_gpu("attributes")
+
+    def flush_l2(self) -> None:
+        raise _no_gpu("a cold L2")
+
+    def events(self, count: int) -> Sequence[Any]:
+        raise _no_gpu("events")
+
+    def record(self, event: Any) -> None:
+        raise _no_gpu("events")
+
+    def elapsed_ns(self, first: Any, second: Any) -> float:
+        raise _no_gpu("events")
+
+    def passed(self, event: Any) -> bool:
+        raise _no_gpu("events")
+
+    def hold(self, ns: int) -> None:
+        raise _no_gpu("streams")
+
+    def capture(self, function: Callable[[], object]) -> Callable[[], None]:
+        raise _no_gpu("graphs")
+
+
+def _no_gpu(what: str) -> BenchError:
+    return BenchError(f'device="host" has no GPU, so no {what}', hint='strategy="cpu" or "wall"')

@@ -229,10 +229,10 @@ def test_a_killed_sweep_leaves_whole_lines(folder: Path) -> None:
 HANG = """
 import ctypes
 import cuptiprof
-import cuptiprof.bench.sweep.deadline
+import cuptiprof.bench.sweep.failures
 from cuptiprof.sim.sim_device import SimDevice
 
-cuptiprof.bench.sweep.deadline.GRACE_SECONDS = 0.5
+cuptiprof.bench.sweep.failures.GRACE_SECONDS = 0.5
 
 @cuptiprof.benchmark(params={"n": [1, 2, 3]})
 def f(n):

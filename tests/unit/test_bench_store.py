@@ -154,6 +154,8 @@ def measured(**changes: Any) -> str:
         (head() + point(measurement="gone", failure={"kind": "?"}), "Invalid enum value"),
         (head() + point(seconds=-1), "`float` >= 0"),
         (head() + point(seconds=True), "Expected `float`, got `bool`"),
+        (head() + measured(params={"n": 10**400}), "out of range"),
+        (head() + measured(params={str(i): 1 for i in range(500)}), "length <= 100"),
         (head() + measured(samples=["a"]), "Expected `float`, got `str`"),
         (head() + measured(samples=[]), "not a measurement"),
         (head() + measured(interval={"median": 1, "low": 1, "high": 1, "__class__": 1}), "unknown field"),

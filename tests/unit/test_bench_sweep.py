@@ -13,13 +13,13 @@ import pytest
 from bench_rows import ENVIRONMENT, fake_measure, measurement
 
 import cuptiprof
-import cuptiprof.bench.sweep.deadline
+import cuptiprof.bench.sweep.failures
 from cuptiprof.bench.results.points import make_points
 from cuptiprof.bench.results.row import Failure, Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.sweep.benchmark import Benchmark, Case
-from cuptiprof.bench.sweep.deadline import TimedOut, deadline
 from cuptiprof.bench.sweep.discover import find_benchmarks
+from cuptiprof.bench.sweep.failures import TimedOut, deadline
 from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.running import Task, run, tasks_of
 from cuptiprof.bench.sweep.selection import parse, select
@@ -280,7 +280,7 @@ def test_a_point_past_its_limit_is_a_row() -> None:
 
 
 def test_what_does_not_come_back_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cuptiprof.bench.sweep.deadline.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("cuptiprof.bench.sweep.failures.GRACE_SECONDS", 0.1)
     given_up: list[float] = []
     began = time.monotonic()
     with deadline(0.1, lambda: given_up.append(time.monotonic() - began)):

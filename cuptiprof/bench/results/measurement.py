@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cuptiprof._core import demangle
 from cuptiprof.bench.results.parts import CounterValue, Discard, Float64, Interval, KernelTime, Roofline, Scalar
+from cuptiprof.bench.results.stored import Params, Positive, Series, Text, check_params, to_json, with_nan
 from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError
 from cuptiprof.text.html import html_text
@@ -34,7 +35,6 @@ TITLES = {
     "manual": "own time",
 }
 FORMAT = 1
-MAX_SAMPLES = 10_000_000  # of a file: what nobody measures is not read into memory
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Measurement:
         out: dict[str, Any] = {"format": FORMAT}
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
-            out[f.name] = _plain(value)
+            out[f.name] = to_json(value)
         return out
 
     @classmethod
@@ -147,11 +147,12 @@ class Measurement:
         Raises:
             ResultError: not a measurement, or of another format.
         """
-        given = {k: _with_nan(v) if k in _NUMBERS and v is not None else v for k, v in data.items()}
+        given = {k: with_nan(v) if k in _NUMBERS and v is not None else v for k, v in data.items()}
         for name in ("first_call_ns", "tick"):
             if given.get(name) is None:
                 given.pop(name, None)
         stored = msgspec.structs.asdict(checked(given, _Stored, f"not a measurement of format {FORMAT}"))
+        check_params(stored["params"])
         count, taken = len(stored["samples"]), len(stored["samples"]) + len(stored["discarded"])
         if stored["runs"] and sum(stored["runs"]) != count:
             raise ResultError("not a measurement: samples and their processes do not add up")
@@ -169,24 +170,21 @@ class Measurement:
         return cls(**stored)
 
 
-Series = Annotated[list[float], msgspec.Meta(max_length=MAX_SAMPLES)]
-
-
 class _Stored(msgspec.Struct):
     """What a file holds of a measurement."""
 
     format: Literal[1]  # FORMAT
-    name: str
-    strategy: str
-    samples: Annotated[list[float], msgspec.Meta(min_length=1, max_length=MAX_SAMPLES)]
+    name: Text
+    strategy: Text
+    samples: Annotated[Series, msgspec.Meta(min_length=1)]
     times: Series
     interval: Interval
-    params: dict[str, str | int | float | bool | None] = {}
-    l2: str = "warm"
+    params: Params = {}
+    l2: Text = "warm"
     span: Series = []
-    batch: Annotated[int, msgspec.Meta(ge=1)] = 1
+    batch: Positive = 1
     tick: Annotated[float, msgspec.Meta(ge=0)] = math.nan
-    runs: tuple[Annotated[int, msgspec.Meta(ge=1)], ...] = ()
+    runs: tuple[Positive, ...] = ()
     stopped_by: str = ""
     converged: bool = False
     discarded: tuple[Discard, ...] = ()
@@ -202,31 +200,6 @@ class _Stored(msgspec.Struct):
 
 
 _NUMBERS = ("samples", "times", "span", "interval", "discarded", "kernels", "counters", "reported", "roofline", "cost")
-
-
-def _with_nan(value: Any, depth: int = 2) -> Any:
-    """JSON has no NaN: where numbers are, null is one."""
-    if value is None:
-        return math.nan
-    if isinstance(value, list):
-        return [_with_nan(v, depth - 1) for v in value] if depth else value
-    if isinstance(value, dict):
-        return {k: _with_nan(v, depth - 1) for k, v in value.items()} if depth else value
-    return value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, msgspec.Struct):
-        return {name: _plain(v) for name, v in msgspec.structs.asdict(value).items()}
-    if isinstance(value, np.ndarray):
-        return [_plain(float(v)) for v in value]
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
 
 
 def notes_of(named: Mapping[str, Sequence[str]]) -> list[str]:

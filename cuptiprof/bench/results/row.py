@@ -6,22 +6,18 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.points import ADDRESS, params_key
+from cuptiprof.bench.results.stored import MAX_TEXT, Params, Seconds, Text, check_params, to_json
 from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError
 
-MAX_TEXT = 2000
-MAX_PARAMS = 100
-MAX_NUMBER = 1e300
 FailureKind = Literal["error", "out of memory", "timeout", "skipped"]
-Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -95,8 +91,7 @@ class Row:
         if self.measurement is not None:
             out["measurement"] = self.measurement.to_dict()
         if self.failure is not None:
-            f = self.failure
-            out["failure"] = {"kind": f.kind, "message": f.message, "where": f.where, "seconds": f.seconds}
+            out["failure"] = to_json(self.failure)
         return out
 
     @classmethod
@@ -109,9 +104,7 @@ class Row:
         stored = checked(dict(data), _StoredRow, "not a point")
         if (stored.measurement is None) == (stored.failure is None):
             raise ResultError("a point has either a measurement or a failure")
-        for name, v in stored.params.items():
-            if isinstance(v, (int, float)) and not -MAX_NUMBER <= v <= MAX_NUMBER:  # 1e400 is read as infinity
-                raise ResultError(f"parameter {name[:40]!r} is out of range")
+        check_params(stored.params)
         measured = Measurement.from_dict(stored.measurement) if stored.measurement is not None else None
         return cls(
             stored.benchmark,
@@ -127,7 +120,7 @@ class Row:
 
 class _StoredRow(msgspec.Struct):
     benchmark: Text = ""
-    params: Annotated[dict[str, Text | int | float | bool | None], msgspec.Meta(max_length=MAX_PARAMS)] = {}
+    params: Params = {}
     measurement: dict[str, Any] | None = None
     failure: Failure | None = None
     source: Text = ""

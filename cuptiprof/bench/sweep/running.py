@@ -14,13 +14,13 @@ from cuptiprof.bench.environment import environment
 from cuptiprof.bench.measure import bench, measure_in_turn
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.options import Options, check_names
-from cuptiprof.bench.results.failures import failure_of, release
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.points import Point, params_key
-from cuptiprof.bench.results.row import MAX_TEXT, Failure, Row, plain
+from cuptiprof.bench.results.row import Failure, Row, plain
 from cuptiprof.bench.results.store import Results
+from cuptiprof.bench.results.stored import MAX_TEXT
 from cuptiprof.bench.sweep.benchmark import Benchmark
-from cuptiprof.bench.sweep.deadline import TimedOut, deadline
+from cuptiprof.bench.sweep.failures import TimedOut, deadline, failure_of, release
 from cuptiprof.device.devices import Device
 
 if TYPE_CHECKING:
