@@ -14,8 +14,11 @@ from cuptiprof.bench.case import Case, skip
 from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
 from cuptiprof.bench.options import Options, SweepOptions
+from cuptiprof.bench.results.baseline import compare_results
+from cuptiprof.bench.results.comparison_table import comparison_report
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import CounterValue, Discard, Interval, KernelTime, Roofline
+from cuptiprof.bench.results.store import Results, read_results
 from cuptiprof.bench.sampling import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
 from cuptiprof.bench.stats.stopping import Count, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.stats.verdict import Verdict, judge, judge_pairs
@@ -39,6 +42,7 @@ __all__ = [
     "Measurement",
     "Options",
     "RelativeHalfWidth",
+    "Results",
     "Roofline",
     "Rule",
     "Stop",
@@ -50,9 +54,12 @@ __all__ = [
     "bench",
     "benchmark",
     "compare",
+    "compare_results",
+    "comparison_report",
     "default_rule",
     "judge",
     "judge_pairs",
+    "read_results",
     "run_benchmarks",
     "skip",
 ]

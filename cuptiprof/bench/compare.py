@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from cuptiprof.bench.case import Case
 from cuptiprof.bench.measure import Function, measure_cases
 from cuptiprof.bench.options import Options, SweepOptions, check_names
-from cuptiprof.bench.results.in_turn import judge_in_turn
+from cuptiprof.bench.results.in_turn import Group, judge_in_turn
 from cuptiprof.bench.results.measurement import Measurement, notes_of
 from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.points import Params
+from cuptiprof.bench.results.results_table import results_report
+from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits
 from cuptiprof.bench.sweep.comparing import compare_over
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
+from cuptiprof.report.model import Report
 from cuptiprof.text.html import html_text
 from cuptiprof.text.units import format_time
 
 if TYPE_CHECKING:
+    import pandas as pd
     from typing_extensions import Unpack
 
 
@@ -56,6 +60,24 @@ class Comparison:
             BenchError: as ``judge_in_turn``.
         """
         return judge_in_turn(self[base], self[new], threshold, alpha)
+
+    def report(self, *, units: str = "auto") -> Report:
+        """The table: a row a function, with the columns of a sweep; ``.to("markdown")``, "csv" or "json" of it.
+
+        Args:
+            units: of times, as of :func:`cuptiprof.bench.results.results_table.results_report`.
+        """
+        rows = [Row("compare", {**m.params, "function": m.name}, m, compare="function") for m in self.measurements]
+        group = Group("function", rows[0], self.verdicts)
+        return results_report(rows, self.base.environment, units=units, groups={row.key: group for row in rows})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame: a row a function, ns; the verdicts and ratios are against the first.
+
+        Raises:
+            ResultError: pandas is not installed.
+        """
+        return self.report().to_pandas()
 
     def __repr__(self) -> str:
         return f"<cuptiprof.bench.Comparison: {', '.join(m.name for m in self.measurements)}>"

@@ -19,10 +19,11 @@ from cuptiprof.bench.counted_calls import Demand
 from cuptiprof.bench.environment import environment
 from cuptiprof.bench.measure import L2_STATES
 from cuptiprof.bench.open_gpu import open_gpu
+from cuptiprof.bench.plots.canvas import FORMATS as PLOT_FORMATS
+from cuptiprof.bench.plots.canvas import check_format, load_matplotlib
+from cuptiprof.bench.plots.over_parameter import QUANTITIES
 from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
-from cuptiprof.bench.results.plot import FORMATS as PLOT_FORMATS
-from cuptiprof.bench.results.plot import load_matplotlib, plot_results
 from cuptiprof.bench.results.processes import pool
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
@@ -50,7 +51,7 @@ EXAMPLES = """examples:
   cuptiprof bench bench_attention.py --json new.jsonl --resume            (goes on after an interruption)
   cuptiprof bench new.jsonl --baseline main.jsonl --format markdown      (compares stored results)
   cuptiprof bench new-*.jsonl --baseline main-1.jsonl --baseline main-2.jsonl    (several processes a side)
-  cuptiprof bench new.jsonl --plot attention.svg --x n"""
+  cuptiprof bench new.jsonl --plot times.svg --x n --roofline roofline.svg --histograms samples.png"""
 
 INTERRUPTED = 130
 
@@ -94,8 +95,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument(
         "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
     )
-    out.add_argument("--plot", metavar="PICTURE", help=f"draw the times over --x ({', '.join(PLOT_FORMATS)})")
-    out.add_argument("--x", metavar="PARAM", help="parameter of the plot's x axis")
+    pictures = parser.add_argument_group("pictures", f"({', '.join(PLOT_FORMATS)})")
+    pictures.add_argument("--plot", metavar="PICTURE", help="draw --y over --x")
+    pictures.add_argument("--x", metavar="PARAM", help="parameter of the plot's x axis")
+    pictures.add_argument(
+        "--y", choices=list(QUANTITIES), help="the plot's y axis: the time (default), or operations or bytes a second"
+    )
+    pictures.add_argument("--histograms", metavar="PICTURE", help="draw the samples of each point")
+    pictures.add_argument("--roofline", metavar="PICTURE", help="draw the points under the roofs of the chip")
     against = parser.add_argument_group("comparing")
     against.add_argument(
         "--baseline",
@@ -122,7 +129,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.list:
             print("\n".join(task.title for task in tasks))
             return 0
-        _check_plot(arguments, {name for task in tasks for name in task.point.params})
+        _check_pictures(arguments, {name for task in tasks for name in task.point.params})
         sweep = _Sweep(arguments, tasks)
     except (BenchError, DeviceError, MetricError, ResultError) as e:
         print(f"cuptiprof: {e}", file=sys.stderr)
@@ -222,7 +229,7 @@ def _show(arguments: argparse.Namespace, results: Results, baseline: Results | N
     if arguments.list:
         print("\n".join(describe(row) for row in rows))
         return 0
-    _check_plot(arguments, {name for row in rows for name in row.params})
+    _check_pictures(arguments, {name for row in rows for name in row.params})
     return _report(arguments, Results(tuple(rows), results.environment, results.notes), baseline)
 
 
@@ -244,13 +251,26 @@ def _report(arguments: argparse.Namespace, results: Results, baseline: Results |
     failed = sum(row.failed for row in results.rows)
     if failed:
         _say(f"{failed} of {len(results)} points failed")
-    if arguments.plot:
-        try:
-            plot_results(results, arguments.plot, arguments.x)
-        except CuptiprofError as e:
-            _say(str(e))
-            return 1
-    return 1 if failed or failing else 0
+    drawn = _draw(arguments, results)
+    return 1 if failed or failing or not drawn else 0
+
+
+def _draw(arguments: argparse.Namespace, results: Results) -> bool:
+    """The pictures that were asked for; whether there are all of them."""
+    done = True
+    wanted = (
+        (arguments.plot, lambda path: results.plot(path, arguments.x, arguments.y or "time")),
+        (arguments.histograms, results.plot_histograms),
+        (arguments.roofline, results.plot_roofline),
+    )
+    for path, draw in wanted:
+        if path:
+            try:
+                draw(path)
+            except CuptiprofError as e:
+                _say(str(e))
+                done = False
+    return done
 
 
 def _count_slower(comparison: BaselineComparison, limit: float | None) -> int:
@@ -270,6 +290,7 @@ def _check(a: argparse.Namespace) -> None:
     """What argparse cannot know; ends with status 2."""
     wrong: list[tuple[bool, str]] = [
         (bool(a.plot) != bool(a.x), "--plot and --x go together"),
+        (bool(a.y) and not a.plot, "--y needs --plot"),
         (a.fail_if_slower is not None and not a.baseline, "--fail-if-slower needs --baseline"),
         (a.across_chips and not a.baseline, "--across-chips needs --baseline"),
         (a.threshold != THRESHOLD and not a.baseline, "--threshold needs --baseline"),
@@ -289,14 +310,14 @@ def _check(a: argparse.Namespace) -> None:
             a.parser.error(message)
 
 
-def _check_plot(arguments: argparse.Namespace, names: set[str]) -> None:
+def _check_pictures(arguments: argparse.Namespace, names: set[str]) -> None:
     """What would be a pity to learn after an hour of measuring."""
-    if not arguments.plot:
-        return
-    load_matplotlib()
-    if os.path.splitext(arguments.plot)[1] not in PLOT_FORMATS:
-        raise BenchError(f"--plot {arguments.plot}: no such format", hint=f"one of: {', '.join(PLOT_FORMATS)}")
-    if arguments.x not in names:
+    pictures = [p for p in (arguments.plot, arguments.histograms, arguments.roofline) if p]
+    if pictures:
+        load_matplotlib()
+    for path in pictures:
+        check_format(path)
+    if arguments.plot and arguments.x not in names:
         raise BenchError(f"--x: no parameter {arguments.x!r}{did_you_mean(arguments.x, names)}")
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Kind = Literal[
     "text",
@@ -146,6 +149,16 @@ class Report:
         from cuptiprof.report.render.to_json import plain_rows
 
         return plain_rows(self.content)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame with the columns of JSON and CSV: ns, bytes, percent; a missing value is NaN or None.
+
+        Raises:
+            ResultError: pandas is not installed.
+        """
+        from cuptiprof.report.render.to_pandas import to_pandas
+
+        return to_pandas(self)
 
     def to(self, format: str = "text", *, width: int | None = None) -> str:
         """The report as "text", "rich" (for a terminal, ``width`` cells wide), "markdown", "csv" or "json".

@@ -331,7 +331,7 @@ def test_plot(compared: Path) -> None:
         (["bench_it.py", "--resume"], "--resume needs --json"),
         (["bench_it.py", "--resume", "-f", "--json", "x"], "exclude each other"),
         (["bench_it.py", "--plot", "x.svg"], "--plot and --x go together"),
-        (["bench_it.py::gemm", "--plot", "x.pdf", "--x", "n"], "no such format"),
+        (["bench_it.py::gemm", "--plot", "x.pdf", "--x", "n"], "no such kind of picture"),
         (["bench_it.py", "--time", "-1"], "no positive number"),
         (["bench_it.py", "--strategy", "kernal"], "invalid choice"),
         (["bench_it.py", "--fitler", "n=1"], "did you mean --filter?"),

@@ -12,7 +12,7 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import Case, Count, run_benchmarks, skip
-from cuptiprof.bench.results.plot import lines_over
+from cuptiprof.bench.plots.over_parameter import lines_over
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
 from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.running import tasks_of

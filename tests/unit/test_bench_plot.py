@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from bench_rows import ENVIRONMENT, failed, row
 
-from cuptiprof.bench.results.plot import is_geometric, lines_over, load_matplotlib, plot_results
+from cuptiprof.bench.plots.canvas import load_matplotlib
+from cuptiprof.bench.plots.over_parameter import is_geometric, lines_over
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.errors import BenchError, ResultError
@@ -23,7 +24,7 @@ def sweep(*values: Any, **params: Any) -> list[Row]:
 
 
 def draw(path: Path, rows: list[Row], x: str = "n") -> Path:
-    plot_results(Results(tuple(rows), ENVIRONMENT), path, x)
+    Results(tuple(rows), ENVIRONMENT).plot(path, x)
     return path
 
 
@@ -33,13 +34,22 @@ def texts(path: Path) -> list[str]:
 
 def test_a_line_for_each_combination_of_the_other_parameters() -> None:
     lines = lines_over([*sweep(2, 1, t="a"), *sweep(1, t="b"), failed(params={"n": 9, "t": "a"})], "n")
-    assert {name: [x for x, _ in line] for name, line in lines.items()} == {"gemm t=a": [1, 2], "gemm t=b": [1]}
+    assert {name: [p.x for p in line] for name, line in lines.items()} == {"gemm t=a": [1, 2], "gemm t=b": [1]}
 
 
 def test_svg_has_names_axes_and_bands(tmp_path: Path) -> None:
     path = draw(tmp_path / "p.svg", [*sweep(256, 512, 1024, t="a"), *sweep(256, 512, 1024, t="b")])
     shown = texts(path)
-    assert {"n", "time (us)", "gemm t=a", "gemm t=b", "256", "512", "1024", "H100 (SIMULATED)"} <= set(shown)
+    assert {
+        "n",
+        "time (us)",
+        "gemm t=a",
+        "gemm t=b",
+        "256",
+        "512",
+        "1024",
+        "H100 (SIMULATED: not measured on a GPU)",
+    } <= set(shown)
     assert path.read_text().count("FillBetweenPolyCollection") == 2
     again = draw(tmp_path / "q.svg", [*sweep(256, 512, 1024, t="a"), *sweep(256, 512, 1024, t="b")])
     assert again.read_bytes() == path.read_bytes()
@@ -96,7 +106,7 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
         draw(tmp_path / "p.svg", sweep(1, 2), "m")
     with pytest.raises(BenchError, match=r"has been measured"):
         draw(tmp_path / "p.svg", [failed(params={"n": 1})])
-    with pytest.raises(BenchError, match=r"no such format"):
+    with pytest.raises(BenchError, match=r"no such kind of picture"):
         draw(tmp_path / "p.pdf", sweep(1, 2))
     with pytest.raises(BenchError, match=r"50 lines are too many"):
         draw(tmp_path / "p.svg", [r for t in range(50) for r in sweep(1, t=t)])
@@ -112,7 +122,7 @@ def test_matplotlib_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_matplotlib_is_not_imported_before_it_draws() -> None:
-    code = "import sys, cuptiprof.bench.results.plot, cuptiprof.cli; print('matplotlib' in sys.modules, 'torch' in sys.modules)"
+    code = "import sys, cuptiprof.bench, cuptiprof.cli; print('matplotlib' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"
 

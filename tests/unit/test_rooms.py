@@ -26,14 +26,14 @@ ROOMS = (
 EXCEPTIONS = {
     "data.result": {"filter.kernel_filter", "analysis.kernel_counters", "io.formats", "io.run_writer", "report", "report.model",
                     "report.views.key_averages"},
-    "report.model": {"report.render", "report.render.to_html", "report.render.to_json"},
+    "report.model": {"report.render", "report.render.to_html", "report.render.to_json", "report.render.to_pandas"},
 }  # fmt: skip
 
 ONLY_IN = {
     "rich": ("report/render/to_rich.py", "cli/"),
     "pyarrow": ("io/", "data/tables.py"),
     "torch": ("device/torch_gpu.py", "sim/pytorch/dispatch_mode.py"),
-    "matplotlib": ("bench/results/plot.py",),
+    "matplotlib": ("bench/plots/",),
     "pynvml": ("device/gpu_clocks.py",),
 }
 

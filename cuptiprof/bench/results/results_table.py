@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.bench.results.in_turn import groups_of, summary_lines
+from cuptiprof.bench.results.in_turn import Group, groups_of, summary_lines
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_header, table_report
 from cuptiprof.bench.results.row import Row
@@ -20,13 +20,19 @@ MAX_NAMED = 3
 
 
 def results_report(
-    rows: Sequence[Row], environment: Mapping[str, Any], notes: Sequence[str] = (), *, units: str = "auto"
+    rows: Sequence[Row],
+    environment: Mapping[str, Any],
+    notes: Sequence[str] = (),
+    *,
+    units: str = "auto",
+    groups: Mapping[tuple[str, str], Group] | None = None,
 ) -> Report:
     """One row a point: median GPU time, half width of its interval, counters, rates; or why it failed.
 
     Args:
         environment: of the run; notes: what a reader must know of the file.
         units: of times, for people and in CSV: "auto", "s", "ms", "us" or "ns". JSON is always in ns.
+        groups: key of a row -> those that it was measured in turn with (default: as the rows say).
     """
     table = PointTable()
     measured = [row.measurement for row in rows]
@@ -48,7 +54,7 @@ def results_report(
         each(lambda m: 100 * mad(m.samples) / m.median if m.median else None),
         human=False,
     )
-    groups = groups_of(rows)
+    groups = groups_of(rows) if groups is None else groups
     verdicts = [groups[row.key].verdict(row) if row.key in groups else None for row in rows]
     table.add_if_any(
         "speedup", "Speed-up", "label", [None if v is None else f"x{1 / v.ratio:.3f}" for v in verdicts], machine=False

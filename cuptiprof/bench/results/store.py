@@ -9,13 +9,19 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from cuptiprof.bench.plots.histogram import plot_histograms
+from cuptiprof.bench.plots.over_parameter import plot_over
+from cuptiprof.bench.plots.roofline_plot import plot_roofline
 from cuptiprof.bench.results.results_table import results_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Report
 from cuptiprof.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 1
 PROGRAM = "cuptiprof bench"
@@ -46,6 +52,26 @@ class Results:
     def report(self, *, units: str = "auto") -> Report:
         """The table; ``print`` it, or ``.to("markdown")``. See :func:`cuptiprof.bench.results.results_table.results_report`."""
         return results_report(self.rows, self.environment, self.notes, units=units)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame: a row a point, ns, with the columns of CSV and JSON.
+
+        Raises:
+            ResultError: pandas is not installed.
+        """
+        return self.report().to_pandas()
+
+    def plot(self, path: Path_, x: str, y: str = "time") -> None:
+        """Draw times over parameter `x`, or "flops" or "bytes" per s under their roofs: :func:`cuptiprof.bench.plots.over_parameter.plot_over`."""
+        plot_over(self.rows, self.environment, path, x, y)
+
+    def plot_histograms(self, path: Path_) -> None:
+        """Draw the samples of each point: :func:`cuptiprof.bench.plots.histogram.plot_histograms`."""
+        plot_histograms(self.rows, self.environment, path)
+
+    def plot_roofline(self, path: Path_) -> None:
+        """Draw the points under the roofs of their chip: :func:`cuptiprof.bench.plots.roofline_plot.plot_roofline`."""
+        plot_roofline(self.rows, self.environment, path)
 
     def __str__(self) -> str:
         return str(self.report())
