@@ -311,6 +311,14 @@ def test_another_chip_gets_no_verdict_and_passes_no_gate(compared: Path) -> None
 def test_plot(compared: Path) -> None:
     assert bench(compared, "old.jsonl", "--plot", "p.svg", "--x", "n", sim=False).returncode == 0
     assert "gemm dtype=f16" in (compared / "p.svg").read_text()
+    done = bench(
+        compared, "old.jsonl", "--histograms", "h.svg", "--plot", "f.svg", "--x", "n", "--y", "flops", sim=False
+    )
+    assert done.returncode == 0 and "gemm n=256 dtype=f16" in (compared / "h.svg").read_text()
+    assert "FLOP/s)" in (compared / "f.svg").read_text()
+    done = bench(compared, "old.jsonl", "--roofline", "r.svg", "--histograms", "h2.svg", sim=False)
+    assert done.returncode == 1 and "no point has both operations and bytes" in done.stderr
+    assert (compared / "h2.svg").exists() and not (compared / "r.svg").exists()
     done = bench(compared, "bench_it.py::gemm", "--plot", "q.svg", "--x", "m")
     assert done.returncode == 2 and "no parameter 'm'" in done.stderr and "[1/" not in done.stderr
 
@@ -332,6 +340,8 @@ def test_plot(compared: Path) -> None:
         (["bench_it.py", "--resume", "-f", "--json", "x"], "exclude each other"),
         (["bench_it.py", "--plot", "x.svg"], "--plot and --x go together"),
         (["bench_it.py::gemm", "--plot", "x.pdf", "--x", "n"], "no such kind of picture"),
+        (["bench_it.py::gemm", "--roofline", "x.pdf"], "no such kind of picture"),
+        (["bench_it.py", "--y", "bytes"], "--y needs --plot"),
         (["bench_it.py", "--time", "-1"], "no positive number"),
         (["bench_it.py", "--strategy", "kernal"], "invalid choice"),
         (["bench_it.py", "--fitler", "n=1"], "did you mean --filter?"),

@@ -52,6 +52,11 @@ def test_a_difference_of_three_percent_is_found_and_equals_are_not_told_apart(ma
         found.verdict("new", "older")
     text = str(found)
     assert "SLOWER" in text and "base" in text and "SIMULATED" in text
+    frame = found.to_pandas()
+    assert frame["function"].tolist() == ["old", "same", "new"] and frame["verdict"].tolist()[1:] == ["SAME", "SLOWER"]
+    assert frame["median_ns"].tolist() == [m.median for m in found.measurements]
+    assert frame["ratio"][2] == found.verdicts["new"].ratio and found.report().rows[2]["ratio"] == frame["ratio"][2]
+    assert "| compare | new |" in found.report().to("markdown")
 
 
 def test_samples_are_taken_in_turn(machine: SimulatedDevice) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from cuptiprof.bench.results.results_table import results_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.stats.verdict import Kind
+from cuptiprof.errors import ResultError
 
 HOSTILE = '=HYPERLINK("http://x")|<script>alert(1)</script>\n`\x1b[31m'
 
@@ -209,3 +211,29 @@ def test_times_that_cannot_be_compared_are_said() -> None:
     zero.measurement.samples[0] = 0.0
     (reason,) = verdicts(results(zero), results(row(1000))).values()
     assert reason == "base holds a time that is not above 0"
+
+
+def test_dataframes_have_the_columns_of_json() -> None:
+    import pandas as pd
+
+    new = results(row(2048, noise=0.0, params={"n": 256}), failed(HOSTILE, params={"n": 512}))
+    against = comparison_report(compare_results(results(row(1024, params={"n": 256})), new), new.environment)
+    for report in (new.report(), against):
+        frame = report.to_pandas()
+        assert list(frame.columns) == list(report.rows[0]) and len(frame) == len(report.rows)
+        assert frame.attrs["simulated"] is True and "SIMULATED" in frame.attrs["header"][0]
+    frame = new.to_pandas()
+    assert frame["median_ns"].dtype == "float64" and frame["median_ns"].isna().tolist() == [False, True]
+    assert frame["error"][1] == f"{HOSTILE} (b.py:3)"
+    assert results().to_pandas().empty and isinstance(results().to_pandas(), pd.DataFrame)
+
+
+def test_a_frame_says_that_pandas_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ResultError, match=r"pip install 'cuptiprof\[pandas\]'"):
+        results(row()).to_pandas()
+
+
+def test_what_ran_on_the_host_alone_names_no_gpu() -> None:
+    report = results(row(), chip="", simulated=False, cpu="EPYC").report()
+    assert report.header == ("host: EPYC",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ SETTINGS = {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "c
 LOGARITHMIC_SPAN = 20.0  # values that span more than this are shown on a logarithmic axis
 MAX_FULL_DECADES = 4
 ROOF = {"color": "0.35", "linestyle": "--", "linewidth": 1.0, "zorder": 1}
+MARKERS, DASHES = "osD^v<>P", ("-", "--", "-.", ":")
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _MULTIPLES = ((1 << 30, "Gi"), (10**9, "G"), (1 << 20, "Mi"), (10**6, "M"))
 
@@ -95,6 +96,28 @@ def rate_unit(largest: float, what: str) -> tuple[str, float]:
     """ "GB/s" or "TFLOP/s" (`what`: "B/s", "FLOP/s"), in which the largest rate is below 1000, and what one is."""
     scale, prefix = next(((s, p) for s, p in _PREFIXES if largest >= s), _PREFIXES[-1])
     return prefix + what, scale
+
+
+def line_style(place: int) -> dict[str, Any]:
+    """Of the line or point at a place in the legend: hollow and dashed, so that one that lies behind another is seen through it."""
+    return {
+        "color": f"C{place % 10}",
+        "linestyle": DASHES[place % len(DASHES)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "markersize": 6 + place % 3 * 2,
+        "fillstyle": "none",
+    }
+
+
+def add_legend(figure: Any, axes: Any, names: Collection[str], loc: str = "best") -> None:
+    """Between the lines where there are few; else below the axes, which keep their width."""
+    if len(names) <= MAX_LEGEND_INSIDE:
+        axes.legend(fontsize="small", loc=loc)
+        return
+    across = 3 if max(map(len, names)) < 40 else 2
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.2 * math.ceil(len(names) / across))
+    figure.legend(fontsize="x-small", loc="outside lower center", ncols=across)
 
 
 def number_text(value: float) -> str:

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 from cuptiprof.bench.plots.canvas import (
     LOGARITHMIC_SPAN,
-    MAX_LEGEND_INSIDE,
     ROOF,
+    add_legend,
     bound,
     chip_title,
+    line_style,
     new_figure,
     number_text,
     rate_unit,
@@ -28,12 +29,11 @@ from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.row import Row
 from cuptiprof.errors import BenchError
 from cuptiprof.text.nearest import did_you_mean
-from cuptiprof.text.units import format_byte_rate, format_flop_rate
 
 MAX_LINES = 40
 MAX_RATIO_DIFFERENCE = 0.01  # how far the ratios of neighbours may differ for an axis to be geometric
-TICK_GAP = 0.035  # of the axis, between two of its numbers
-CHARACTER = 0.011  # of the axis, that a digit takes
+TICK_GAP = 0.01  # of the axis, between two of its numbers
+CHARACTER = 0.013  # of the axis, that a digit takes
 
 
 class Drawn(NamedTuple):
@@ -48,12 +48,11 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Quantity:
-    """What can be drawn: `of` a measurement (x left empty; None: it has none), its unit by the largest, and a roof's text."""
+    """What can be drawn: `of` a measurement (x left empty; None: it has none), and its unit by the largest."""
 
     of: Callable[[Measurement], Drawn | None]
     unit: Callable[[float], tuple[str, float]]
     label: str
-    roof: Callable[[float], str] = str
     missing: str = ""
 
 
@@ -76,14 +75,12 @@ QUANTITIES = {
         lambda m: _rate(m, m.roofline.flops, m.roofline.peak_flop_rate) if m.roofline else None,
         lambda largest: rate_unit(largest, "FLOP/s"),
         "operations",
-        lambda peak: f"peak {format_flop_rate(peak)}",
         "operations: give flops=",
     ),
     "bytes": Quantity(
         lambda m: _rate(m, m.roofline.bytes, m.roofline.peak_byte_rate) if m.roofline else None,
         lambda largest: rate_unit(largest, "B/s"),
         "DRAM bytes",
-        lambda peak: f"peak {format_byte_rate(peak)}",
         "bytes: give bytes=",
     ),
 }
@@ -163,15 +160,14 @@ def _draw(lines: dict[str, list[Drawn]], x: str, quantity: Quantity, environment
     axes = figure.add_subplot()
     numeric = all(is_number(p.x) for p in points)
     places = {text: float(i) for i, text in enumerate(dict.fromkeys(str(p.x) for p in points))}
-    for name, line in lines.items():
+    for place, (name, line) in enumerate(lines.items()):
         at = [float(p.x) if numeric else places[str(p.x)] for p in line]  # type: ignore[arg-type]
-        (drawn,) = axes.plot(at, [p.value / scale for p in line], marker="o", markersize=4)
-        drawn.set_label(shown(name))
+        (drawn,) = axes.plot(at, [p.value / scale for p in line], label=shown(name), **line_style(place))
         low, high = [p.low / scale for p in line], [p.high / scale for p in line]
         axes.fill_between(at, low, high, color=drawn.get_color(), alpha=0.25, linewidth=0)
     for roof in roofs:
         axes.axhline(roof / scale, **ROOF)
-        axes.annotate(quantity.roof(roof), (0.01, roof / scale), xycoords=("axes fraction", "data"), xytext=(0, 2),
+        axes.annotate(f"peak {number_text(roof / scale)} {unit}", (0.01, roof / scale), xycoords=("axes fraction", "data"), xytext=(0, 2),
                       textcoords="offset points", fontsize="small", color=ROOF["color"], va="bottom")  # fmt: skip
     if numeric:
         _number_x(axes, sorted({float(p.x) for p in points}))  # type: ignore[arg-type]
@@ -183,10 +179,7 @@ def _draw(lines: dict[str, list[Drawn]], x: str, quantity: Quantity, environment
     axes.set_ylabel(f"{quantity.label} ({unit})")
     axes.grid(alpha=0.3)
     axes.set_title(chip_title(environment), fontsize="medium")
-    if len(lines) <= MAX_LEGEND_INSIDE:
-        axes.legend(fontsize="small")
-    else:
-        figure.legend(fontsize="x-small", loc="outside right upper")
+    add_legend(figure, axes, lines)
     return figure
 
 
@@ -197,10 +190,10 @@ def _number_x(axes: Any, values: Sequence[float]) -> None:
         return
     axes.set_xscale("log", base=2)
     length = math.log(values[-1] / values[0])
-    ticks: list[float] = []
-    for v in values:
-        room = max(TICK_GAP, CHARACTER * len(number_text(v)))
-        if not ticks or math.log(v / ticks[-1]) > room * length:
+    ticks = [values[0]]
+    for v in values[1:]:
+        room = TICK_GAP + CHARACTER * (len(number_text(ticks[-1])) + len(number_text(v))) / 2
+        if math.log(v / ticks[-1]) > room * length:
             ticks.append(v)
     axes.set_xticks(ticks, [number_text(v) for v in ticks])
     axes.minorticks_off()

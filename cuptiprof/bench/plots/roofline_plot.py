@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from cuptiprof.bench.plots.canvas import (
-    MAX_LEGEND_INSIDE,
     ROOF,
+    add_legend,
     bound,
     chip_title,
+    line_style,
     new_figure,
+    number_text,
     number_ticks,
     rate_unit,
     save_picture,
@@ -24,11 +26,9 @@ from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Roofline
 from cuptiprof.bench.results.row import Row
 from cuptiprof.errors import BenchError
-from cuptiprof.text.units import format_byte_rate, format_flop_rate
 
 MAX_NAMED = 12  # points with a colour and a name each; more have those of their benchmark
 MARGIN = 3.0  # of the axes beyond what is in them
-MARKERS = "osD^v<>P*X"
 
 
 def plot_roofline(rows: Sequence[Row], environment: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -63,17 +63,18 @@ def _draw(placed: Sequence[tuple[Row, Measurement, Roofline]], missing: int, env
     unit, scale = rate_unit(max(rates + compute), "FLOP/s")
     low = min(rates + [left * m for m in memory]) / MARGIN
     for peak in memory:
+        byte_unit, per_byte = rate_unit(peak, "B/s")
         end = min(max(compute) / peak, right) if compute else right
         axes.plot([left, end], [left * peak / scale, end * peak / scale], **ROOF)
-        # Written along the line, in the middle of what is seen of it.
+        # Written along the line (of slope `peak` in data), in the middle of what is seen of it.
         middle = math.sqrt(left * end)
-        axes.annotate(f"DRAM {format_byte_rate(peak)}", (middle, middle * peak / scale), xytext=(0, 4), textcoords="offset points",
-                      rotation=_slope(figure, left, right, low, max(rates + compute) * MARGIN), rotation_mode="anchor",
-                      ha="center", va="bottom", fontsize="small", color=ROOF["color"])  # fmt: skip
+        axes.text(middle, middle * peak / scale, f"DRAM {number_text(peak / per_byte)} {byte_unit}", ha="center", va="bottom", fontsize="small",
+                  color=ROOF["color"], rotation=math.degrees(math.atan(peak / scale)), rotation_mode="anchor",
+                  transform_rotates_text=True)  # fmt: skip
     for peak in compute:
         start = peak / max(memory) if memory else left
         axes.plot([start, right], [peak / scale] * 2, **ROOF)
-        axes.annotate(f"compute {format_flop_rate(peak)}", (right, peak / scale), xytext=(-4, 3), textcoords="offset points",
+        axes.annotate(f"compute {number_text(peak / scale)} {unit}", (right, peak / scale), xytext=(-4, 3), textcoords="offset points",
                       ha="right", va="bottom", fontsize="small", color=ROOF["color"])  # fmt: skip
     _points(figure, axes, placed, scale)
     axes.set_xscale("log")
@@ -90,12 +91,6 @@ def _draw(placed: Sequence[tuple[Row, Measurement, Roofline]], missing: int, env
     return figure
 
 
-def _slope(figure: Any, left: float, right: float, low: float, high: float) -> float:
-    """Degrees of a line of slope 1 on the two logarithmic axes, which fill about 0.85 of the figure each."""
-    width, height = figure.get_size_inches()
-    return math.degrees(math.atan2(height / math.log(high / low), width / math.log(right / left)))
-
-
 def _points(figure: Any, axes: Any, placed: Sequence[tuple[Row, Measurement, Roofline]], scale: float) -> None:
     named: dict[str, list[tuple[Measurement, Roofline]]] = {}
     for row, m, r in placed:
@@ -105,9 +100,6 @@ def _points(figure: Any, axes: Any, placed: Sequence[tuple[Row, Measurement, Roo
         ends = np.array([[r.flops / bound(e, m.median) * 1e9 if bound(e, m.median) > 0 else r.flop_rate
                           for e in (m.interval.high, m.interval.low)] for m, r in points]).T  # fmt: skip
         reach = np.maximum([values - ends[0], ends[1] - values], 0) / scale
-        axes.errorbar([r.intensity for _, r in points], values / scale, reach, label=shown(name), markersize=6,
-                      fmt=MARKERS[place // 10 % len(MARKERS)], color=f"C{place % 10}")  # fmt: skip
-    if len(named) <= MAX_LEGEND_INSIDE:
-        axes.legend(fontsize="small", loc="lower right")
-    else:
-        figure.legend(fontsize="x-small", loc="outside right upper")
+        style = {**line_style(place), "linestyle": "none"}
+        axes.errorbar([r.intensity for _, r in points], values / scale, reach, label=shown(name), **style)
+    add_legend(figure, axes, named, "lower right")

@@ -58,6 +58,8 @@ def run_header(environment: Mapping[str, Any]) -> list[str]:
     chip, driver = (str(environment.get(k, "unknown"))[:80] for k in ("chip", "driver_version"))
     if environment.get("simulated"):
         return [f"SIMULATED device (chip {chip}): not measured on a GPU"]
+    if not environment.get("chip", "unknown"):
+        return [f"host: {str(environment.get('cpu') or 'unknown')[:80]}"]
     commit = str(environment.get("commit") or "")[:12]
     return [f"GPU: {chip}, driver {driver}" + (f", commit {commit}" if commit else "")]
 
