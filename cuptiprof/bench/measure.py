@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast, overload
 
+import numpy as np
+
 from cuptiprof.bench.attained import make_roofline, roof_notes
 from cuptiprof.bench.case import Case
 from cuptiprof.bench.counted_calls import Demand, read_counters
@@ -25,6 +27,7 @@ from cuptiprof.bench.sampling.kernel import OWN_REGION_PREFIX, SIMULATED_STEP_NS
 from cuptiprof.bench.sampling.series import (
     Series,
     Spoilt,
+    clocks_of,
     gap_note,
     kernel_times,
     pace_note,
@@ -33,7 +36,8 @@ from cuptiprof.bench.sampling.series import (
     times_of,
     values_of,
 )
-from cuptiprof.bench.sampling.strategy import cycle_of
+from cuptiprof.bench.sampling.strategy import Sample, cycle_of
+from cuptiprof.bench.sampling.throttling import Throttling
 from cuptiprof.bench.sampling.warmup import Warmup, look_at, nothing_launched, warm_up
 from cuptiprof.bench.stats.noise import describe_noise
 from cuptiprof.bench.stats.statistics import MedianInterval, median_interval
@@ -245,9 +249,10 @@ def measure(
     """
     states = [_prepare(gpu, call, method) for call in calls]
     began = time.monotonic()
-    clocks = _sample(gpu, states, method)
+    throttling = Throttling(gpu)
+    clocks = _sample(gpu, states, method, throttling)
     measuring = time.monotonic() - began
-    spoilt = clocks.judge()
+    spoilt = _spoilt_by(clocks, throttling)
     others = gpu.clocks.others()
     out = []
     for state, demand in zip(states, demands, strict=True):
@@ -256,7 +261,8 @@ def measure(
         began = time.monotonic()
         counters = read_counters(gpu, state.series.call, demand, method.cold)
         state.cost["counters"] = time.monotonic() - began
-        notes = [*state.notes, *state.series.call.notes, *clocks.notes(), *gap_note(samples), *counters.notes]
+        notes = [*state.notes, *state.series.call.notes, *clocks.notes(), *throttling.notes(samples)]
+        notes += [*stamp_notes(gpu), *gap_note(samples), *counters.notes]
         notes += pace_note(state.series)
         if state.series.differs():
             notes.append("its calls do not all launch the same kernels")
@@ -267,9 +273,12 @@ def measure(
         tick = state.series.call.tick
         interval = median_interval(values, tick=tick)
         notes += interval_notes(interval)
+        sm_hz, summary = clocks_of(samples), clocks.summary()
+        if len(sm_hz):
+            summary.setdefault("sm_mhz", round(float(np.nanmedian(sm_hz)) / 1e6, 1))
         roofline = None
         if method.strategy.times_work or gpu.device is None:
-            roofline = make_roofline(gpu, demand, counters, interval.median, clocks.summary())
+            roofline = make_roofline(gpu, demand, counters, interval.median, summary)
         notes += roof_notes(roofline, method.l2)
         out.append(
             Measurement(
@@ -280,6 +289,7 @@ def measure(
                 samples=values,
                 times=times_of(samples),
                 span=spans_of(samples),
+                sm_hz=sm_hz,
                 batch=state.series.call.batch,
                 tick=math.nan if tick is None else tick,
                 interval=Interval(interval.median, interval.low, interval.high, interval.confidence),
@@ -294,7 +304,7 @@ def measure(
                 roofline=roofline,
                 notes=tuple(notes),
                 cost=state.cost,
-                environment={**environment(gpu), "clocks": clocks.summary()},
+                environment={**environment(gpu), "clocks": summary},
             )
         )
     return out
@@ -325,7 +335,22 @@ def _prepare(gpu: Meter, call: MeasuredCall, method: Method) -> _State:
     return _State(Series(call), warmup, notes, cost={"warmup": time.monotonic() - began})
 
 
-def _sample(gpu: Meter, states: list[_State], method: Method) -> ClockLog:
+def stamp_notes(gpu: Meter) -> list[str]:
+    """Why the SM clock is not known, where it should be."""
+    return [f"the SM clock was not read on the GPU: {gpu.why_no_stamps}"] if gpu.why_no_stamps else []
+
+
+def _spoilt_by(clocks: ClockLog, throttling: Throttling) -> Spoilt:
+    """Why the clocks forbid to use a sample."""
+    around = clocks.judge()
+
+    def spoilt(sample: Sample) -> str:
+        return around(sample.at) or throttling.spoils(sample)
+
+    return spoilt
+
+
+def _sample(gpu: Meter, states: list[_State], method: Method, throttling: Throttling) -> ClockLog:
     """Blocks of samples until the rule is content with every call, or time is up."""
     log = ClockLog(gpu.clocks, gpu.now, gpu.synchronize)
     log.read()
@@ -340,18 +365,21 @@ def _sample(gpu: Meter, states: list[_State], method: Method) -> ClockLog:
     block_size = _whole(int(min(FIRST_BLOCK_SAMPLES, most, method.max_seconds / max(one_round, 1e-9))), cycle)
     empty = 0
     while True:
-        block_began = time.monotonic()
+        block_began, readings = time.monotonic(), log.readings
         blocks = method.strategy.rounds(gpu, calls, block_size, method.cold, log.tick)
         log.read()
         for state, block in zip(states, blocks, strict=True):
             state.series.taken += block
-        spoilt = log.judge()
+        slowed = log.slowed_since(readings) or any(throttling.spoils(s) for block in blocks for s in block)
+        paused = throttling.cool_down(slowed)
+        spoilt = _spoilt_by(log, throttling)
         elapsed = time.monotonic() - began
         usable = [values_of(s.series.accepted(spoilt)) for s in states]
-        empty = 0 if all(map(len, usable)) else empty + 1
+        nothing = not all(map(len, usable))
+        empty = empty + (not paused) if nothing else 0
         if empty >= MAX_EMPTY_BLOCKS:
             raise _nothing_usable(states, spoilt)
-        if empty:
+        if nothing:
             continue  # as many again: waiting for records that do not come says nothing of how long a sample takes
         for state, values in zip(states, usable, strict=True):
             # A call that is known well enough goes on as the others need it: they are measured in turn.

@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from cuptiprof.data.clock_state import ClockReader, NoClocks
 from cuptiprof.device.devices import CudaDevice, Device, ReplayDevice, SimulatedDevice, open_device
 from cuptiprof.device.driver import DeviceAttribute, Driver
@@ -56,6 +59,7 @@ class HostGpu:
     ordinal = 0
     chip = ""
     flush_bytes = 0
+    why_no_stamps = ""
 
     def __init__(self) -> None:
         self.clocks: ClockReader = NoClocks("")
@@ -64,6 +68,9 @@ class HostGpu:
 
     def attribute(self, which: DeviceAttribute) -> int:
         raise _no_gpu("attributes")
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def flush_l2(self) -> None:
         raise _no_gpu("a cold L2")
@@ -82,6 +89,15 @@ class HostGpu:
 
     def hold(self, ns: int) -> None:
         raise _no_gpu("streams")
+
+    def prepare_stamps(self, count: int) -> None:
+        raise _no_gpu("clocks")
+
+    def stamp(self, index: int) -> None:
+        raise _no_gpu("clocks")
+
+    def stamps(self, count: int) -> npt.NDArray[np.uint64]:
+        raise _no_gpu("clocks")
 
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
         raise _no_gpu("graphs")

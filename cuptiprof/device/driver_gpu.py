@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from cuptiprof import _core
 from cuptiprof.data.clock_state import ClockReader
+from cuptiprof.device.clock_kernel import CLOCK_STAMP, STAMP_BYTES, clock_stamp_ptx
 from cuptiprof.device.devices import Device
 from cuptiprof.device.driver import DeviceAttribute, FunctionAttribute
 from cuptiprof.device.gpu import DEFAULT_L2, DEVICE_TO_HOST, FLUSH_FACTOR, HOST_TO_DEVICE, Dim3
 from cuptiprof.device.gpu_clocks import nvml_clocks
 from cuptiprof.device.hold import HOLD, hold_ptx
-from cuptiprof.errors import BenchError
+from cuptiprof.errors import BenchError, CuptiError
 
 
 class DriverGpu:
@@ -40,6 +45,9 @@ class DriverGpu:
         self._peer: Any = None
         self._events: list[Any] = []
         self._can_hold = False
+        self._can_stamp = False
+        self.why_no_stamps = ""
+        self._sms = 0
         self.now: Callable[[], int] = time.perf_counter_ns
         self.synchronize: Callable[[], None] = self._probe.synchronize
 
@@ -60,6 +68,9 @@ class DriverGpu:
 
     def attribute(self, which: DeviceAttribute) -> int:
         return int(self._probe.attribute(which))
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def free_bytes(self) -> int:
         """Device memory that is free."""
@@ -90,13 +101,16 @@ class DriverGpu:
             launch(kernel, grid, block, shared, stream, arguments)
 
     def _held(self, purpose: str, size: int) -> int:
-        """Address of memory of ours, `size` bytes at least: "host", or of the device "to", "from" or "flush"."""
+        """Address of memory of ours, `size` bytes at least: of the host "host" and "stamps", of the device "to", "from" and "flush"."""
         address, held = self._memory.get(purpose, (0, 0))
         if held < size:
             if held:
                 self._outgrown.append(address)
             # Not cleared: setting it would be a record too.
-            address = self._probe.allocate_host(size) if purpose == "host" else self._probe.allocate(size, zeroed=False)
+            if purpose in ("host", "stamps"):
+                address = self._probe.allocate_host(size)
+            else:
+                address = self._probe.allocate(size, zeroed=False)
             self._memory[purpose] = address, size
         return address
 
@@ -178,14 +192,35 @@ class DriverGpu:
 
     def hold(self, ns: int) -> None:
         if not self._can_hold:
-            self.load_module(
-                hold_ptx(
-                    self.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR),
-                    self.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR),
-                )
-            )
+            self.load_module(hold_ptx(*self._compute_capability()))
             self._can_hold = True
         self.launch(HOLD, block=(1, 1, 1), stream=self.timed_stream(), arguments=(ns,))
+
+    def _compute_capability(self) -> tuple[int, int]:
+        major, minor = DeviceAttribute.COMPUTE_CAPABILITY_MAJOR, DeviceAttribute.COMPUTE_CAPABILITY_MINOR
+        return self.attribute(major), self.attribute(minor)
+
+    def prepare_stamps(self, count: int) -> None:
+        if not self._can_stamp and not self.why_no_stamps:
+            try:
+                self.load_module(clock_stamp_ptx(*self._compute_capability()))
+                self._sms = self.attribute(DeviceAttribute.MULTIPROCESSOR_COUNT)
+                self._can_stamp = True
+            except CuptiError as e:
+                self.why_no_stamps = e.message
+        if self._can_stamp:
+            ctypes.memset(self._held("stamps", STAMP_BYTES * count), 0, STAMP_BYTES * count)
+
+    def stamp(self, index: int) -> None:
+        if self._can_stamp:
+            at = self._memory["stamps"][0] + STAMP_BYTES * index
+            self.launch(CLOCK_STAMP, (self._sms, 1, 1), (1, 1, 1), stream=self.timed_stream(), arguments=(at,))
+
+    def stamps(self, count: int) -> npt.NDArray[np.uint64]:
+        if not self._can_stamp:
+            return np.zeros((count, 2), np.uint64)
+        written = (ctypes.c_uint64 * (2 * count)).from_address(self._memory["stamps"][0])
+        return np.array(written, np.uint64).reshape(count, 2)
 
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
         raise BenchError(

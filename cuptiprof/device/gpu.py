@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from cuptiprof.data.clock_state import ClockReader
 from cuptiprof.device.devices import Device
 from cuptiprof.device.driver import DeviceAttribute
@@ -41,6 +44,8 @@ class Meter(Protocol):
     """the clock of the host, ns"""
     synchronize: Callable[[], None]
     """wait for everything"""
+    why_no_stamps: str
+    """why the SM clock cannot be read on the GPU itself; "": it can, as far as is known"""
 
     @property
     def clocks(self) -> ClockReader:
@@ -56,6 +61,9 @@ class Meter(Protocol):
 
     def attribute(self, which: DeviceAttribute) -> int:
         """What the driver says of the GPU."""
+
+    def pause(self, seconds: float) -> None:
+        """Do nothing for so long, so that the GPU cools down."""
 
     def flush_l2(self) -> None:
         """Enqueue a write after which nothing of the function's data is left in the L2."""
@@ -74,6 +82,15 @@ class Meter(Protocol):
 
     def hold(self, ns: int) -> None:
         """Keep the stream busy for `ns`, so that what is enqueued meanwhile waits for nothing but the GPU."""
+
+    def prepare_stamps(self, count: int) -> None:
+        """Room for so many stamps, all zeros. Where there can be none :attr:`why_no_stamps` says why."""
+
+    def stamp(self, index: int) -> None:
+        """Enqueue a stamp: the GPU's time and how far the clock of an SM has counted."""
+
+    def stamps(self, count: int) -> npt.NDArray[np.uint64]:
+        """Shape (count, 2): GPU time, ns, and cycles, of stamps that have passed; zeros of those that were not taken."""
 
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
         """Call `function` once under capture; what replays it.

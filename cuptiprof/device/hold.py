@@ -30,6 +30,11 @@ WAIT:
 """
 
 
+def ptx_target(major: int, minor: int) -> int:
+    """For which architecture PTX of ours is written on a GPU of this compute capability."""
+    return min(max(10 * major + minor, OLDEST), NEWEST)
+
+
 def hold_ptx(major: int, minor: int) -> bytes:
     """The kernel :data:`HOLD` for a GPU of this compute capability. Its parameter: ns."""
-    return _PTX.format(name=HOLD, target=min(max(10 * major + minor, OLDEST), NEWEST)).encode()
+    return _PTX.format(name=HOLD, target=ptx_target(major, minor)).encode()

@@ -8,7 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from cuptiprof.data.clock_state import ClockReader
+from cuptiprof.device.clock_kernel import CLOCK_STAMP
 from cuptiprof.device.devices import Device, SimulatedDevice
 from cuptiprof.device.driver import DeviceAttribute, Driver
 from cuptiprof.device.gpu import DEFAULT_L2, FLUSH_FACTOR, Dim3, cannot_capture
@@ -18,6 +22,8 @@ from cuptiprof.sim.sim_device import Flag, Op
 
 # Of streams, events, graphs and memory: apart from those that a script numbers itself.
 _numbers = itertools.count(1_000_000)
+STAMP_NS = 2_000
+"""What a stamp's kernel takes: about what the shortest ones do."""
 
 
 class SimGpu:
@@ -31,11 +37,27 @@ class SimGpu:
         self.ordinal = 0
         self.chip = device.chip
         self.clocks: ClockReader = device.clocks
+        self._cycles = device.clocks.cycles
+        self._virtual = device.virtual_clock
+        self.why_no_stamps = ""
         self.flush_bytes = FLUSH_FACTOR * DEFAULT_L2
         self.sim = device.sim
         self._events: list[int] = []
         self.now: Callable[[], int] = device.sim.now if device.virtual_clock else time.perf_counter_ns
         self.synchronize: Callable[[], None] = device.sim.synchronize
+        self._stamps: list[int] = []  # events that pass when the kernel of a stamp ends
+        self._stamp_ops = np.concatenate(
+            [
+                self.sim.ops(1, Op.KERNEL, name=CLOCK_STAMP, grid=(1, 1, 1), block=(1, 1, 1), duration_ns=STAMP_NS),
+                self.sim.ops(1, Op.EVENT_RECORD),
+            ]
+        )
+
+    def pause(self, seconds: float) -> None:
+        if self._virtual:
+            self.sim.advance(self.sim.now() + round(1e9 * seconds))
+        else:
+            time.sleep(seconds)
 
     def attribute(self, which: DeviceAttribute) -> int:
         return Driver(self.sim.library).attribute(which)
@@ -106,6 +128,17 @@ class SimGpu:
 
     def hold(self, ns: int) -> None:
         self.sim.launch(HOLD, duration_ns=ns)
+
+    def prepare_stamps(self, count: int) -> None:
+        self._stamps = list(itertools.islice(_numbers, count))
+
+    def stamp(self, index: int) -> None:
+        self._stamp_ops["event"][1] = self._stamps[index]
+        self.sim.run(self._stamp_ops)
+
+    def stamps(self, count: int) -> npt.NDArray[np.uint64]:
+        times = [self.sim.event_time(event) for event in self._stamps[:count]]
+        return np.array([(ns, self._cycles(ns)) for ns in times], np.uint64).reshape(count, 2)
 
     def graph(self, body: Callable[[int], object]) -> int:
         stream = self.stream()

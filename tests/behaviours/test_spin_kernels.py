@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from kernels import COUNT_OFFSET, MEMORY_BYTES, entry_name, own_instructions, ptx
 
+from cuptiprof.device.clock_kernel import clock_stamp_ptx
+from cuptiprof.device.hold import hold_ptx
+
 NAMES = [
     "_Z3addPf",
     "add",
@@ -94,3 +97,20 @@ def test_names_that_ptx_allows_are_kept_and_others_stay_apart() -> None:
 
 def test_the_words_and_the_count_do_not_overlap() -> None:
     assert COUNT_OFFSET >= 1024 * 4 and COUNT_OFFSET + 4 <= MEMORY_BYTES
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+def test_the_harness_kernels_are_understood(architecture: str, tmp_path: Path) -> None:
+    """Those of the benchmark harness that are PTX: the stream's hold and the stamp of time and cycles."""
+    for number, text in enumerate((hold_ptx(7, 5), clock_stamp_ptx(7, 5))):
+        source, cubin = tmp_path / f"{number}.ptx", tmp_path / f"{number}.cubin"
+        source.write_bytes(text)
+        done = subprocess.run(
+            [tool("ptxas"), f"-arch={architecture}", str(source), "-o", str(cubin)],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    (code,) = instructions(tmp_path / "1.cubin").values()
+    stores = [i for i, line in enumerate(code) if line.startswith("ST") and "128" in line]
+    times = [i for i, line in enumerate(code) if "SR_GLOBALTIMER" in line or "SR_CLOCK" in line]
+    assert len(stores) == 1 and len(times) >= 2 and max(times) < stores[0]

@@ -106,6 +106,7 @@ def test_a_round_with_a_discarded_sample_is_left_out_whole(machine: SimulatedDev
             "samples": b.samples[1:].tolist(),
             "times": b.times[1:].tolist(),
             "span": [],
+            "sm_hz": [],
             "discarded": [{"index": int(i), "value": 0.0, "reason": "x"} for i in sorted(
                 {d.index for d in b.discarded} | {int(b.places()[0])})],
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ class FakeTorch(ModuleType):
         self.made = 0
         self.stream = Stream("the user's")
         self.held = True
+        self.host = ctypes.create_string_buffer(4096)
         fake = self
 
         class FakeEvent:
@@ -117,7 +119,10 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
         attribute=lambda i: ATTRIBUTES[i],
         synchronize=None,
         load_module=lambda image: fake.said.append("load " + image.decode().split()[3]),
-        launch=lambda kernel, grid, block, shared, stream, arguments: fake.said.append(f"hold {stream}"),
+        allocate_host=lambda size: ctypes.addressof(fake.host),
+        launch=lambda kernel, grid, block, shared, stream, arguments: fake.said.append(
+            f"{kernel.removeprefix('cuptiprof_')} {stream}"
+        ),
     )
     seen: list[str] = []
     monkeypatch.setattr(
@@ -153,12 +158,15 @@ def test_a_cold_sample_by_events(torch: FakeTorch) -> None:
     Event().prepare(gpu, call, 1e6, True)
     assert torch.said[:8] == ["sync", "event", "event", "load sm_75", "hold 77", "event", "f", "event"]
     torch.said.clear()
+    gpu.now = lambda: int(1e6 * torch.ms)
     samples = Event().rounds(gpu, [call], 2, True, lambda: None)[0]
     # Events are made before the first sample, by recording them: making one between two others would be in their time.
-    assert torch.said[:2] == ["event"] * 2 and torch.made == 4
+    assert torch.said[:3] == ["load sm_75", "event", "event"] and torch.made == 4
     # In the stream that is current the GPU waits until it has been given all.
-    sample = ["flush", "sync", "hold 77", "event", "f", "event"]
-    assert torch.said[2:] == [f"empty {2 * (50 << 20)}", *sample, *sample, "sync"]
+    # Before that the SM clock is read on the GPU; never between two events.
+    assert torch.said[3] == f"empty {2 * (50 << 20)}"
+    sample = ["flush", "sync", "clock_stamp 77", "hold 77", "event", "f", "event"]
+    assert torch.said[4:] == [*sample, *sample, "clock_stamp 77", "sync"]
     assert [s.value for s in samples] == [1e6, 1e6]
     Event().rounds(gpu, [call], 2, True, lambda: None)
     assert torch.made == 4  # the next block has the same ones
@@ -173,7 +181,8 @@ def test_a_graph_is_captured_after_waiting_and_replayed(torch: FakeTorch) -> Non
     assert torch.said[-9:] == ["f", "f", "replay", "sync", "hold 77", "event", "replay", "event", "sync"]
     torch.said.clear()
     samples = Graph().rounds(gpu, [call], 1, False, lambda: None)[0]
-    assert torch.said == ["hold 77", "event", "replay", "event", "sync"] and samples[0].value == 250_000
+    expected = ["load sm_75", "clock_stamp 77", "hold 77", "event", "replay", "event", "clock_stamp 77", "sync"]
+    assert torch.said == expected and samples[0].value == 250_000
 
 
 def test_what_torch_refuses_to_capture(torch: FakeTorch) -> None:

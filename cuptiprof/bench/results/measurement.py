@@ -17,7 +17,7 @@ from cuptiprof._core import demangle
 from cuptiprof.bench.results.parts import CounterValue, Discard, Float64, Interval, KernelTime, Roofline, Scalar
 from cuptiprof.bench.results.stored import Params, Positive, Series, Text, check_params, to_json, with_nan
 from cuptiprof.data.checked import checked
-from cuptiprof.errors import ResultError
+from cuptiprof.errors import BenchError, ResultError
 from cuptiprof.text.html import html_text
 from cuptiprof.text.metric_units import format_metric
 from cuptiprof.text.names import printable
@@ -48,6 +48,7 @@ class Measurement:
         samples: shape (n,), ns of one call, those in use, in the order they were taken.
         times: shape (n,), when each was taken, s from the start of measuring.
         span: shape (n,), of strategy "kernel": ns from the first start to the last end of a call's GPU work; else empty.
+        sm_hz: shape (n,), the SM clock during each sample as the GPU counted it, Hz, NaN where it is not known; empty: of none.
         batch: calls that a sample is the mean of.
         tick: resolution of `samples`, ns of a call: the step of the clock over `batch`; NaN: not known.
         runs: samples of each process, where those of several were pooled.
@@ -70,6 +71,7 @@ class Measurement:
     params: Mapping[str, Scalar] = field(default_factory=dict)
     l2: str = "warm"
     span: Float64 = field(default_factory=lambda: np.empty(0))
+    sm_hz: Float64 = field(default_factory=lambda: np.empty(0))
     batch: int = 1
     tick: float = math.nan
     runs: tuple[int, ...] = ()
@@ -111,6 +113,20 @@ class Measurement:
         taken = np.ones(len(self.samples) + len(self.discarded), bool)
         taken[[d.index for d in self.discarded]] = False
         return np.flatnonzero(taken)
+
+    def cycles(self) -> Float64:
+        """Shape (n,), cycles of one call: each sample times the SM clock during it; of those without, the median of the others.
+
+        Raises:
+            BenchError: the SM clock is not known.
+        """
+        known = self.sm_hz[~np.isnan(self.sm_hz)]
+        if not known.size:
+            raise BenchError(
+                f"the SM clock during the samples of {self.name!r} is not known, so neither are cycles",
+                hint='strategies "kernel", "event" and "graph" read it on the GPU',
+            )
+        return self.samples * np.where(np.isnan(self.sm_hz), np.median(known), self.sm_hz) / 1e9
 
     def counter(self, name: str) -> float:
         """A counter's value.
@@ -156,14 +172,14 @@ class Measurement:
         count, taken = len(stored["samples"]), len(stored["samples"]) + len(stored["discarded"])
         if stored["runs"] and sum(stored["runs"]) != count:
             raise ResultError("not a measurement: samples and their processes do not add up")
-        if len(stored["times"]) != count or len(stored["span"]) not in (0, count):
-            raise ResultError("not a measurement: samples, times and span of different lengths")
+        if len(stored["times"]) != count or any(len(stored[n]) not in (0, count) for n in ("span", "sm_hz")):
+            raise ResultError("not a measurement: samples, times, span and clocks of different lengths")
         if any(len(v) != count for v in stored["reported"].values()):
             raise ResultError("not a measurement: reported numbers and samples of different lengths")
         places = {d.index for d in stored["discarded"]}
         if len(places) != len(stored["discarded"]) or not places <= set(range(taken)):
             raise ResultError("not a measurement: discarded samples out of place")
-        for name in ("samples", "times", "span"):
+        for name in ("samples", "times", "span", "sm_hz"):
             stored[name] = np.array(stored[name], np.float64)
         stored["reported"] = {name: np.array(v, np.float64) for name, v in stored["reported"].items()}
         del stored["format"]
@@ -182,6 +198,7 @@ class _Stored(msgspec.Struct):
     params: Params = {}
     l2: Text = "warm"
     span: Series = []
+    sm_hz: Series = []
     batch: Positive = 1
     tick: Annotated[float, msgspec.Meta(ge=0)] = math.nan
     runs: tuple[Positive, ...] = ()
@@ -199,7 +216,19 @@ class _Stored(msgspec.Struct):
     environment: dict[str, Any] = {}
 
 
-_NUMBERS = ("samples", "times", "span", "interval", "discarded", "kernels", "counters", "reported", "roofline", "cost")
+_NUMBERS = (
+    "samples",
+    "times",
+    "span",
+    "sm_hz",
+    "interval",
+    "discarded",
+    "kernels",
+    "counters",
+    "reported",
+    "roofline",
+    "cost",
+)
 
 
 def notes_of(named: Mapping[str, Sequence[str]]) -> list[str]:

@@ -49,7 +49,7 @@ def _pooled_row(rows: list[Row]) -> Row:
 def _pooled(measured: list[Measurement]) -> Measurement:
     first = measured[0]
     taken = np.cumsum([0, *(len(m.samples) + len(m.discarded) for m in measured)])
-    spans = [m.span for m in measured]
+    spans, clocks = [m.span for m in measured], [m.sm_hz for m in measured]
     medians = np.log([m.median for m in measured]) if all(m.median > 0 for m in measured) else np.zeros(0)
     notes = list(dict.fromkeys(note for m in measured for note in m.notes))
     if medians.size:
@@ -61,6 +61,7 @@ def _pooled(measured: list[Measurement]) -> Measurement:
         samples=np.concatenate([m.samples for m in measured]),
         times=np.concatenate([m.times for m in measured]),
         span=np.concatenate(spans) if all(map(len, spans)) else np.empty(0),
+        sm_hz=np.concatenate(clocks) if all(map(len, clocks)) else np.empty(0),
         reported={},
         runs=tuple(len(m.samples) for m in measured),
         tick=max(m.tick for m in measured),

@@ -33,6 +33,15 @@ class ClockLog:
         if self._now() - self._times[-1] >= MAX_READING_GAP_NS:
             self.read()
 
+    @property
+    def readings(self) -> int:
+        """How many there are so far."""
+        return len(self._states)
+
+    def slowed_since(self, reading: int) -> bool:
+        """Whether a reading showed a slowdown, from this one on."""
+        return any(s is not None and s.slowdown for s in self._states[reading:])
+
     def judge(self) -> Callable[[int], str]:
         """When a sample began (ns of the host's clock) -> why it is not to be used, or "".
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from cuptiprof.bench.sampling.clock_stamps import ClockStamps
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders, repeated
 from cuptiprof.device.gpu import Meter
 from cuptiprof.errors import BenchError
@@ -156,7 +157,8 @@ def between_events(
     gpu: Meter, calls: Sequence[MeasuredCall], runs: Sequence[Any], count: int, cold: bool, tick: Tick
 ) -> list[list[Sample]]:
     """Samples by events; read after the last, so that the GPU never waits for the host to read."""
-    pending: list[list[tuple[int, int, bool, Any, Any]]] = [[] for _ in calls]
+    pending: list[list[tuple[int, int, bool, Any, Any, int]]] = [[] for _ in calls]
+    stamps, taken = ClockStamps(gpu, count * len(calls)), 0
     events = iter(gpu.events(2 * count * len(calls)))
     for order in orders(len(calls), count):
         tick()
@@ -164,6 +166,7 @@ def between_events(
             call, run = calls[i], runs[i]
             before_sample(gpu, call, cold, len(calls) > 1)
             first, second = next(events), next(events)
+            stamps.before_sample()
             if call.hold_ns:
                 gpu.hold(call.hold_ns)
             at = gpu.now()
@@ -174,14 +177,22 @@ def between_events(
             dry = call.hold_ns > 0 and gpu.passed(first)
             if dry:
                 call.hold_ns = min(MAX_HOLD_NS, 2 * max(call.hold_ns, launching))
-            pending[i].append((at, launching, dry, first, second))
+            pending[i].append((at, launching, dry, first, second, taken))
+            taken += 1
+    stamps.after_last()
     gpu.synchronize()
-    return [[_sample(gpu, call, *one) for one in taken] for call, taken in zip(calls, pending, strict=True)]
+    clocks = stamps.rates().tolist()
+    return [
+        [_sample(gpu, call, *one, sm_hz=clocks[number]) for *one, number in waiting]
+        for call, waiting in zip(calls, pending, strict=True)
+    ]
 
 
-def _sample(gpu: Meter, call: MeasuredCall, at: int, launching: int, dry: bool, first: Any, second: Any) -> Sample:
+def _sample(
+    gpu: Meter, call: MeasuredCall, at: int, launching: int, dry: bool, first: Any, second: Any, *, sm_hz: float
+) -> Sample:
     ns = gpu.elapsed_ns(first, second)
     if not call.hold_ns and ns < PACED * launching:
         call.paced += 1
     doubt = "the stream ran dry: the host was slow" if dry else ""
-    return Sample(ns / call.batch, at, doubt=doubt)
+    return Sample(ns / call.batch, at, doubt=doubt, sm_hz=sm_hz)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof._core import region
+from cuptiprof.bench.sampling.clock_stamps import ClockStamps
 from cuptiprof.bench.sampling.strategy import MeasuredCall, Sample, Strategy, Tick, before_sample, orders
 from cuptiprof.data.result import Result
 from cuptiprof.device.gpu import Meter
@@ -46,7 +47,8 @@ class Kernel(Strategy):
     def rounds(
         self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick
     ) -> list[list[Sample]]:
-        starts: list[list[int]] = [[] for _ in calls]
+        starts: list[list[tuple[int, int]]] = [[] for _ in calls]
+        stamps, taken = ClockStamps(gpu, count * len(calls), max(c.streams for c in calls)), 0
         session = profile(device=gpu.device, activities=["kernel", "memcpy", "memset"], keep="first")
         between = any(c.setup is not None for c in calls) or cold or len(calls) > 1
         with session:
@@ -54,30 +56,38 @@ class Kernel(Strategy):
                 tick()
                 for i in order:
                     call = calls[i]
-                    if between:
-                        with region(BETWEEN_SAMPLES):
+                    with region(BETWEEN_SAMPLES):
+                        if between:
                             before_sample(gpu, call, cold, len(calls) > 1)
-                    starts[i].append(gpu.now())
+                        stamps.before_sample(call.longest_ns)
+                    starts[i].append((gpu.now(), taken))
+                    taken += 1
                     with region(call.label):
                         call.function()
+            with region(BETWEEN_SAMPLES):
+                stamps.after_last()
             gpu.synchronize()
+        clocks = stamps.rates().tolist()
         work = Work(session.result())
         step = SIMULATED_STEP_NS if gpu.device is not None and gpu.device.simulated else work.step_ns()
         for call in calls:
             call.step_ns = min(step, call.step_ns or step)  # what one block shows by chance another refutes
         lost = session.result().losses
         doubt = f"records lost ({lost.line()[6:]})" if lost else ""
-        return [self._samples(work, c, at, doubt) for c, at in zip(calls, starts, strict=True)]
+        return [
+            self._samples(work, c, [(at, clocks[number]) for at, number in begun], doubt)
+            for c, begun in zip(calls, starts, strict=True)
+        ]
 
-    def _samples(self, work: Work, call: MeasuredCall, starts: list[int], doubt: str) -> list[Sample]:
+    def _samples(self, work: Work, call: MeasuredCall, starts: list[tuple[int, float]], doubt: str) -> list[Sample]:
         instances = work.instances(call.label)
         if len(instances) != len(starts):
             # A call's own entry was lost, so which is which is not known.
-            return [Sample(math.nan, at, doubt=doubt or "regions lost") for at in starts]
+            return [Sample(math.nan, at, doubt=doubt or "regions lost") for at, _ in starts]
         out = []
-        for instance, at in zip(instances, starts, strict=True):
+        for instance, (at, sm_hz) in zip(instances, starts, strict=True):
             total, span, pieces = work.of(int(instance))
-            out.append(Sample(span if self.span else total, at, span, pieces, doubt))
+            out.append(Sample(span if self.span else total, at, span, pieces, doubt, sm_hz=sm_hz))
         return out
 
 

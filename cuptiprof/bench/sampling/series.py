@@ -16,7 +16,8 @@ MAX_OTHER_WORK_SHARE = 0.1
 """Share of calls that may have launched something else (an autotuner's trial) and be left out; more belong to the function."""
 
 
-Spoilt = Callable[[int], str]
+Spoilt = Callable[[Sample], str]
+"""Why a sample is not to be used, for the clocks; "": it is."""
 
 
 @dataclass
@@ -27,7 +28,7 @@ class Series:
     taken: list[Sample] = field(default_factory=list)
 
     def accepted(self, spoilt: Spoilt) -> list[Sample]:
-        """The samples in use. `spoilt`: see ``ClockLog.judge``."""
+        """The samples in use."""
         return [s for s, why in self._judged(spoilt) if not why]
 
     def discarded(self, spoilt: Spoilt) -> tuple[Discard, ...]:
@@ -38,7 +39,7 @@ class Series:
         usual = self._usual_work()
         out = []
         for s in self.taken:
-            why = s.doubt or spoilt(s.at)
+            why = s.doubt or spoilt(s)
             if not why and usual is not None and _work(s) != usual:
                 why = "launched other kernels than the rest"
             out.append((s, why))
@@ -76,6 +77,12 @@ def spans_of(samples: list[Sample]) -> Float64:
     """Shape (n,), ns; empty where the strategy knows none."""
     spans = np.array([s.span for s in samples], np.float64)
     return np.empty(0) if np.isnan(spans).any() else spans
+
+
+def clocks_of(samples: list[Sample]) -> Float64:
+    """Shape (n,), Hz, NaN where it is not known; empty where it is known of none."""
+    clocks = np.array([s.sm_hz for s in samples], np.float64)
+    return np.empty(0) if np.isnan(clocks).all() else clocks
 
 
 def reported_by(samples: list[Sample]) -> dict[str, Float64]:

@@ -32,6 +32,8 @@ class MeasuredCall:
     """whether it gives the GPU work, as far as is known"""
     records: int = 0
     """kernels, copies and sets of one call, as far as is known"""
+    streams: int = 1
+    """that its work uses, as far as is known"""
     synchronizes: bool = False
     """it waits for the GPU, as far as is known"""
     longest_ns: float = 0.0
@@ -69,6 +71,7 @@ class Sample:
         span: ns from the first start to the last end of the call's GPU work; NaN: not known.
         pieces: (name, executions, ns) of the call's kernels, copies and sets.
         reported: other numbers that the function gave with its own time.
+        sm_hz: the SM clock meanwhile; NaN: not known.
         doubt: why the sample is not to be used; empty: it is.
     """
 
@@ -78,6 +81,7 @@ class Sample:
     pieces: tuple[tuple[str, int, float], ...] = field(default=())
     doubt: str = ""
     reported: Mapping[str, float] = field(default_factory=dict)
+    sm_hz: float = math.nan
 
 
 class Strategy(abc.ABC):

@@ -144,9 +144,9 @@ def look_at(gpu: Meter, call: MeasuredCall, strategy: Strategy) -> list[str]:
     mine = result.kernels["thread"] == result.kernels["thread"][0] if len(result.kernels) else []
     if len(mine) and not all(mine):
         notes.append("it launches from several threads")
-    streams = set(result.kernels["stream"].tolist())
-    if len(streams) > 1:
-        notes.append(f"its kernels use {len(streams)} streams" + _overlap(strategy))
+    call.streams = len(set(result.kernels["stream"].tolist()))
+    if call.streams > 1:
+        notes.append(f"its kernels use {call.streams} streams" + _overlap(strategy))
     if call.synchronizes and strategy.name != "wall":
         notes.append("it synchronises: gaps in which the GPU waits for the host are part of it")
     return notes
