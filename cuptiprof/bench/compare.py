@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from cuptiprof.bench.case import Case
 from cuptiprof.bench.measure import Function, measure_cases
 from cuptiprof.bench.options import Options, SweepOptions, check_names
+from cuptiprof.bench.results.cycles import SAID
 from cuptiprof.bench.results.in_turn import Group, judge_in_turn
 from cuptiprof.bench.results.measurement import Measurement, notes_of
 from cuptiprof.bench.results.parts import Scalar
@@ -36,10 +37,12 @@ class Comparison:
     Attributes:
         measurements: in the order given.
         verdicts: name -> verdict, of all but the first.
+        in_cycles: the verdicts are on times x SM clock.
     """
 
     measurements: tuple[Measurement, ...]
     verdicts: Mapping[str, Verdict]
+    in_cycles: bool = False
 
     @property
     def base(self) -> Measurement:
@@ -53,13 +56,13 @@ class Comparison:
         raise KeyError(name)
 
     def verdict(self, new: str, base: str, threshold: float = THRESHOLD, alpha: float = ALPHA) -> Verdict:
-        """What one of the functions is against any other: all were measured in turn.
+        """What one of the functions is against any other: all were measured in turn. On cycles where ``in_cycles`` is set.
 
         Raises:
             KeyError: no function of that name.
             BenchError: as ``judge_in_turn``.
         """
-        return judge_in_turn(self[base], self[new], threshold, alpha)
+        return judge_in_turn(self[base], self[new], threshold, alpha, cycles=self.in_cycles)
 
     def report(self, *, units: str = "auto") -> Report:
         """The table: a row a function, with the columns of a sweep; ``.to("markdown")``, "csv" or "json" of it.
@@ -69,7 +72,8 @@ class Comparison:
         """
         rows = [Row("compare", {**m.params, "function": m.name}, m, compare="function") for m in self.measurements]
         group = Group("function", rows[0], self.verdicts)
-        return results_report(rows, self.base.environment, units=units, groups={row.key: group for row in rows})
+        said = (SAID,) if self.in_cycles else ()
+        return results_report(rows, self.base.environment, said, units=units, groups={row.key: group for row in rows})
 
     def to_pandas(self) -> pd.DataFrame:
         """The table as a pandas DataFrame: a row a function, ns; the verdicts and ratios are against the first.
@@ -96,6 +100,7 @@ class Comparison:
             times = f"{format_time(i.median):>10}  {known}"
             lines.append(f"{m.name:{width}}  {times:34}  {said}")
         notes = [f"  note: {line}" for line in notes_of({m.name: m.notes for m in self.measurements})]
+        notes = [f"  {SAID}", *notes] if self.in_cycles else notes
         simulated = ["  SIMULATED: not a measurement of a GPU"] if self.base.simulated else []
         return "\n".join([*lines, *simulated, *notes])
 
@@ -110,6 +115,7 @@ def compare(
     setup: Function | None = None,
     threshold: float = THRESHOLD,
     alpha: float = ALPHA,
+    in_cycles: bool = False,
     device: str | Device | None = None,
     **options: Unpack[Options],
 ) -> Comparison: ...
@@ -138,6 +144,7 @@ def compare(
     setup: Function | None = None,
     threshold: float = THRESHOLD,
     alpha: float = ALPHA,
+    in_cycles: bool = False,
     device: str | Device | None = None,
     **options: Any,
 ) -> Comparison | Results:
@@ -155,6 +162,8 @@ def compare(
         check: what each has to give, as of :class:`cuptiprof.bench.Case`; True: what the first gives.
         threshold: relative difference that does not matter: SAME is said of less, FASTER and SLOWER of more.
         alpha: how often a claim of a difference may be wrong.
+        in_cycles: judge time x the SM clock of each sample, so that clocks that differ are no difference; of kernels whose time
+            goes by that clock (those that wait for DRAM have another).
         params, setup, device: as of ``cuptiprof.bench``.
         options: as of ``cuptiprof.bench``, see :class:`cuptiprof.bench.Options`; ``max_seconds`` is for each function. With
             `over` flops, bytes and dtype may be functions of the parameters.
@@ -175,11 +184,12 @@ def compare(
             raise BenchError("inputs= makes arguments of the parameters of over=", hint="compare({...}, x, y)")
         measured = measure_cases(_cases(functions, setup, check), _plain(options), device, args, params=params)
         base, *others = measured
-        return Comparison(tuple(measured), {m.name: judge_in_turn(base, m, threshold, alpha) for m in others})
-    if args or params or (threshold, alpha) != (THRESHOLD, ALPHA):
+        verdicts = {m.name: judge_in_turn(base, m, threshold, alpha, cycles=in_cycles) for m in others}
+        return Comparison(tuple(measured), verdicts, in_cycles)
+    if args or params or in_cycles or (threshold, alpha) != (THRESHOLD, ALPHA):
         raise BenchError(
-            "with over= there are no arguments, params=, threshold= or alpha=",
-            hint="inputs= makes the arguments of a point; `cuptiprof.bench.judge` takes limits",
+            "with over= there are no arguments, params=, threshold=, alpha= or in_cycles=",
+            hint="inputs= makes the arguments of a point; `cuptiprof.bench.judge` takes limits, and cycles as well as times",
         )
     return compare_over(_cases(functions, setup, check), over, inputs, name, device, options)
 

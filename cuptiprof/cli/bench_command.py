@@ -111,6 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="judge each point against these results; may be given once a process",
     )
     against.add_argument("--threshold", type=_percent, default=THRESHOLD, metavar="P%%", help=f"difference that does not matter (default {100 * THRESHOLD:g}%%)")  # fmt: skip
+    against.add_argument("--in-cycles", action="store_true", help="judge time x SM clock, so that clocks that differ are no difference")  # fmt: skip
     against.add_argument("--fail-if-slower", type=_percent, metavar="P%%", help="exit status 1 if a point is SLOWER and its whole interval is at or above P%%")  # fmt: skip
     against.add_argument("--across-chips", action="store_true", help="judge times of different chips too")
 
@@ -239,7 +240,11 @@ def _report(arguments: argparse.Namespace, results: Results, baseline: Results |
     failing = 0
     if baseline is not None:
         comparison = compare_results(
-            baseline, results, threshold=arguments.threshold, across_chips=arguments.across_chips
+            baseline,
+            results,
+            threshold=arguments.threshold,
+            across_chips=arguments.across_chips,
+            cycles=arguments.in_cycles,
         )
         report = comparison_report(comparison, results.environment, units=arguments.units)
         # CSV and JSON are one document each: that of the comparison, which has the times as well.
@@ -293,6 +298,7 @@ def _check(a: argparse.Namespace) -> None:
         (bool(a.y) and not a.plot, "--y needs --plot"),
         (a.fail_if_slower is not None and not a.baseline, "--fail-if-slower needs --baseline"),
         (a.across_chips and not a.baseline, "--across-chips needs --baseline"),
+        (a.in_cycles and not a.baseline, "--in-cycles needs --baseline"),
         (a.threshold != THRESHOLD and not a.baseline, "--threshold needs --baseline"),
         (a.force_overwrite and not a.json, "--force-overwrite needs --json"),
         (a.resume and not a.json, "--resume needs --json"),

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cuptiprof.bench.results.cycles import in_cycles
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.stats.between import judge_runs, judge_sweep
 from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Kind, Verdict, judge
+from cuptiprof.errors import BenchError
 
 MUST_BE_EQUAL = ("chip", "simulated")
 """Times of two of these are not comparable."""
@@ -75,12 +77,14 @@ class BaselineComparison:
         points: those of both, in the order of the new run.
         only_base, only_new: rows that have no partner.
         differences: of the environments.
+        cycles: judged are times x SM clock.
     """
 
     points: tuple[ComparedPoint, ...]
     only_base: tuple[Row, ...]
     only_new: tuple[Row, ...]
     differences: tuple[Difference, ...]
+    cycles: bool = False
 
     def failing(self, limit: float) -> tuple[ComparedPoint, ...]:
         """See :meth:`ComparedPoint.fails`."""
@@ -95,20 +99,21 @@ class BaselineComparison:
 
 
 def compare_results(
-    base: Results, new: Results, *, threshold: float = THRESHOLD, across_chips: bool = False
+    base: Results, new: Results, *, threshold: float = THRESHOLD, across_chips: bool = False, cycles: bool = False
 ) -> BaselineComparison:
     """Judge each point that both have; that any is called FASTER or SLOWER wrongly happens in 5 % of such comparisons (``judge_sweep``).
 
     Args:
         threshold: of :func:`cuptiprof.bench.stats.verdict.judge`.
         across_chips: judge times of different chips too.
+        cycles: judge time x SM clock.
     """
     old = {row.key: row for row in base.rows}
     pairs = [(old[row.key], row) for row in new.rows if row.key in old]
-    judged = [compare_rows(*pair, threshold=threshold, across_chips=across_chips) for pair in pairs]
+    judged = [compare_rows(*pair, threshold=threshold, across_chips=across_chips, cycles=cycles) for pair in pairs]
 
     def at(pair: tuple[Row, Row]) -> Callable[[float], Verdict]:
-        return lambda alpha: _judged(*pair, threshold, alpha)
+        return lambda alpha: _judged(*pair, threshold, alpha, cycles)
 
     verdicts = iter(judge_sweep([at(pair) for pair, (v, _) in zip(pairs, judged, strict=True) if v is not None]))
     points = []
@@ -121,11 +126,12 @@ def compare_results(
         tuple(r for r in base.rows if r.key not in both),
         tuple(r for r in new.rows if r.key not in both),
         differences(base.environment, new.environment),
+        cycles,
     )
 
 
 def compare_rows(
-    base: Row, new: Row, *, threshold: float = THRESHOLD, across_chips: bool = False
+    base: Row, new: Row, *, threshold: float = THRESHOLD, across_chips: bool = False, cycles: bool = False
 ) -> tuple[Verdict | None, str]:
     """The verdict on one point and its reason; None and why there is none."""
     a, b = base.measurement, new.measurement
@@ -137,16 +143,20 @@ def compare_rows(
     if why := _not_comparable(a, b, across_chips):
         return None, why
     try:
-        verdict = _judged(base, new, threshold, ALPHA)
+        verdict = _judged(base, new, threshold, ALPHA, cycles)
+    except BenchError as e:
+        return None, e.message
     except ValueError as e:
         return None, str(e)
     return verdict, verdict.reason
 
 
-def _judged(base: Row, new: Row, threshold: float, alpha: float) -> Verdict:
+def _judged(base: Row, new: Row, threshold: float, alpha: float, cycles: bool) -> Verdict:
     """From the medians of the processes where one side has several; else from the samples."""
     a, b = base.measurement, new.measurement
     assert a is not None and b is not None
+    if cycles:
+        a, b = in_cycles(a), in_cycles(b)
     tick = a.known_tick, b.known_tick
     if a.runs or b.runs:
         return judge_runs(a.run_medians(), b.run_medians(), threshold=threshold, alpha=alpha, tick=tick)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cuptiprof.bench.results.baseline import BaselineComparison, ComparedPoint
+from cuptiprof.bench.results.cycles import SAID
 from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_header, table_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.report.model import Report, left_out
@@ -37,7 +38,7 @@ def comparison_report(comparison: BaselineComparison, environment: Mapping[str, 
     footers = [f"{len(points)} points compared: {counts}" if points else "no point is in both runs"]
     footers += _only("only in the baseline", comparison.only_base)
     footers += _only("only in this run", comparison.only_new)
-    header = [*run_header(environment)]
+    header = [*run_header(environment), *([SAID] if comparison.cycles else [])]
     header += [f"{'NOTE: ' if d.loud else ''}{d}" for d in comparison.differences]
     return table_report("Against the baseline", header, table, footers, units, environment)
 

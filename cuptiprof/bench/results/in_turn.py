@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cuptiprof.bench.results.cycles import in_cycles
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Float64
 from cuptiprof.bench.results.points import params_key
@@ -78,14 +79,26 @@ def summary_lines(rows: Sequence[Row], groups: Mapping[tuple[str, str], Group]) 
     return out
 
 
-def judge_in_turn(base: Measurement, new: Measurement, threshold: float = THRESHOLD, alpha: float = ALPHA) -> Verdict:
+def judge_in_turn(
+    base: Measurement,
+    new: Measurement,
+    threshold: float = THRESHOLD,
+    alpha: float = ALPHA,
+    *,
+    cycles: bool = False,
+) -> Verdict:
     """The verdict on two measurements whose samples were taken in turn, A B B A or B A A B; see ``judge_pairs``.
 
     A round with a discarded sample is left out whole.
 
+    Args:
+        cycles: judge time x SM clock.
+
     Raises:
-        BenchError: a sample that is 0, of a function too short for its clock.
+        BenchError: a sample that is 0, of a function too short for its clock; a clock that is not known.
     """
+    if cycles:
+        base, new = in_cycles(base), in_cycles(new)
     for m in (base, new):
         if m.samples.min() <= 0:
             raise BenchError(f"{m.name!r} takes no time that its clock shows", hint="let it do more in one call")
