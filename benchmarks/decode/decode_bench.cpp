@@ -21,6 +21,7 @@
 
 #include "collect/records/record_decoder.h"
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 #include "cupti/api.h"
 #include "filter/kernel_filter.h"
 
@@ -102,7 +103,7 @@ Decoded decode(const Api& api, std::vector<Buffer>& buffers, size_t passes,
   // Launch events of every correlation ID in the buffers, in one open region.
   set_region_mode(kRegionsOn, true);
   reserve_thread_slots();
-  const uint64_t step = enter_region(kRegionsOn, region_name_id("step"), nullptr, 0);
+  const uint64_t step = enter_region(kRegionsOn, region_label_id("step"), nullptr, 0);
   for (uint32_t c = 1; c <= buffers.size() * kPerBuffer; ++c) {
     this_thread_slot()->ring.push({now_ns(), 0, {nullptr}, c, EventKind::kLaunch});
     if (c % 16384 == 0) regions.drain(store);

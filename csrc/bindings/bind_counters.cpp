@@ -128,8 +128,9 @@ py::dict counts_of(const Session& session) {
 void define_counters(py::class_<Session>& session) {
   const auto nogil = py::call_guard<py::gil_scoped_release>();
   session
-      .def("step_counters", &Session::step_counters, nogil,
-           "A training step ended: the next pass group is on.")
+      .def("step", &Session::step, py::arg("number"), nogil,
+           "A training step ended, and the one of this number begins; with counters the next pass group is "
+           "on.")
       .def("next_pass", &Session::next_pass, nogil,
            "The repeated work was run once: True while it must run again. Raises SessionError.")
       .def("abandon_passes", &Session::abandon_passes, nogil,

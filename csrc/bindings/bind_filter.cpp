@@ -105,7 +105,7 @@ std::vector<size_t> select(const KernelFilter& filter, const py::iterable& launc
     const std::vector<std::string> regions = split_region_path(path);
     const std::vector<std::string_view> region_views(regions.begin(), regions.end());
     const Ranges push_pop(given("push_pop")), start_end(given("start_end"));
-    const RangeView ranges{path, region_views, push_pop.views(), start_end.views()};
+    const RangeView ranges{path, region_views, region_views, push_pop.views(), start_end.views()};
     if (state.select(filter, launch, filter.name_verdict(parts), filter.matches_ranges(ranges)))
       out.push_back(index);
     ++index;

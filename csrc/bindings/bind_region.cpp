@@ -9,6 +9,7 @@
 
 #include "bindings/bindings.h"
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 
 #ifndef Py_BEGIN_CRITICAL_SECTION  // before Python 3.13: the GIL guards every object
 #define Py_BEGIN_CRITICAL_SECTION(object) {
@@ -29,7 +30,7 @@ struct Region {
   PyObject_HEAD PyObject* name;  // str
   PyObject* metadata;            // dict or null
   PyObject* nvtx;                // str to push to NVTX, or null
-  uint32_t name_id;              // below g_first_region_name: to be looked up
+  uint32_t name_id;              // below g_first_label: to be looked up
   uint32_t depth;                // entries not yet left, of all threads
   Entry first;                   // the oldest of them
   Entry* more;                   // the others
@@ -110,7 +111,7 @@ bool threads_have_contexts() {
 
 bool look_up(Region* self) {
   static uint32_t first_known = 0;  // of the IDs in g_ids; guarded by the GIL
-  if (const uint32_t first = g_first_region_name.load(std::memory_order_relaxed); first != first_known) {
+  if (const uint32_t first = g_first_label.load(std::memory_order_relaxed); first != first_known) {
     PyDict_Clear(g_ids);
     first_known = first;
   }
@@ -124,8 +125,8 @@ bool look_up(Region* self) {
   PyObject* bytes = PyUnicode_AsEncodedString(self->name, "utf-8", "backslashreplace");
   if (!bytes) return false;
   const std::string_view name(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
-  self->name_id = region_name_id(name);
-  const bool has_room = region_name(self->name_id) == name;
+  self->name_id = region_label_id(name);
+  const bool has_room = scope_label(self->name_id).name == name;
   Py_DECREF(bytes);
   if (!has_room) return true;  // neither has it here
   PyObject* id = PyLong_FromUnsignedLong(self->name_id);
@@ -234,7 +235,7 @@ bool open_entry(Region* self) {
     RegionMetadata* metadata = nullptr;
     if (self->metadata && !(metadata = metadata_of(self->metadata))) return false;
     // From here on the GIL is kept, so that no session ends in between and forgets the name.
-    if (self->name_id < g_first_region_name.load(std::memory_order_relaxed) && !look_up(self)) {
+    if (self->name_id < g_first_label.load(std::memory_order_relaxed) && !look_up(self)) {
       delete metadata;
       return false;
     }

@@ -49,13 +49,14 @@ py::list schema() {
 
 // List -> {code: text}.
 py::dict codes() {
-  py::dict range_kind, strategy, memcpy_kind, memory_kind, sync_kind, overhead_kind;
+  py::dict range_kind, strategy, scope_source, memcpy_kind, memory_kind, sync_kind, overhead_kind;
   auto put = [](py::dict& list, auto code, const char* text) {
     list[py::int_(static_cast<int>(code))] = text;
   };
 #define CP_RANGE_KIND(enumerator, code, text) put(range_kind, code, text);
 #define CP_STRATEGY(enumerator, code, text) put(strategy, code, text);
 #define CP_STRATEGY_ABOVE(code, text) put(strategy, code, text);
+#define CP_SCOPE_SOURCE(enumerator, code, text) put(scope_source, code, text);
 #define CP_MEMCPY_KIND(enumerator, text) put(memcpy_kind, CUPTI_ACTIVITY_MEMCPY_KIND_##enumerator, text);
 #define CP_MEMORY_KIND(enumerator, text) put(memory_kind, CUPTI_ACTIVITY_MEMORY_KIND_##enumerator, text);
 #define CP_SYNC_KIND(enumerator, text) put(sync_kind, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_##enumerator, text);
@@ -64,6 +65,7 @@ py::dict codes() {
   py::dict lists;
   lists["range_kind"] = range_kind;
   lists["strategy"] = strategy;
+  lists["scope_source"] = scope_source;
   lists["memcpy_kind"] = memcpy_kind;
   lists["memory_kind"] = memory_kind;
   lists["sync_kind"] = sync_kind;

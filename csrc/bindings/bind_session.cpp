@@ -27,7 +27,8 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
                                       bool all_api_calls, bool latency_timestamps, bool profiler_calls,
                                       bool share_cupti, const std::string& label, int drain_timeout_ms,
                                       std::shared_ptr<KernelFilter> filter,
-                                      std::optional<CounterOptions> counters, bool follows_launches) {
+                                      std::optional<CounterOptions> counters, bool follows_launches, int nvtx,
+                                      int frames) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
@@ -44,6 +45,8 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   o.drain_timeout_ms = drain_timeout_ms;
   o.filter = std::move(filter);
   o.counters = std::move(counters);
+  if (nvtx < 0 || nvtx > 2 || frames < 0 || frames > 2) throw py::value_error("no such level of a source");
+  o.sources = {static_cast<ScopeLevel>(nvtx), static_cast<FrameLevel>(frames)};
   return std::make_unique<Session>(std::move(o));
 }
 
@@ -60,7 +63,7 @@ void register_session(py::module_& m) {
            py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false,
            py::arg("share_cupti") = false, py::arg("label") = "", py::arg("drain_timeout_ms") = 1000,
            py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
-           py::arg("follows_launches") = true)
+           py::arg("follows_launches") = true, py::arg("nvtx") = 0, py::arg("frames") = 0)
       .def("start", &Session::start, py::arg("armed") = false, nogil,
            "Attaches to CUPTI; collects at once unless armed. Leaves nothing behind when it raises.")
       .def("pause", &Session::pause, nogil)

@@ -8,6 +8,7 @@
 #include "collect/records/kernel_names.h"
 #include "collect/regions/live_regions.h"
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 #include "collect/setup/clock_source.h"
 #include "collect/setup/kinds.h"
 #include "cupti/api.h"
@@ -76,7 +77,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     count(x_losses.earlier_session, x_left_over);
     g_region_overflow.store(0);
     g_beyond_slots.store(0);
-    g_region_names_lost.store(0);
+    g_labels_lost.store(0);
+    g_scopes_lost.store(0);
     g_metadata_dropped.store(0);
     g_metadata_as_text.store(0);
     x_kernels_lost.store(0);

@@ -7,6 +7,7 @@
 #include "collect/activity.h"
 #include "collect/records/decoder.h"
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 #include "cupti/api.h"
 #include "cupti/call.h"
 #include "cupti/captures.h"
@@ -133,7 +134,7 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
   x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
   x_losses.region_overflow.store(g_region_overflow.load());
   x_losses.unfollowed_threads.store(g_beyond_slots.load());
-  count(x_losses.texts_lost, g_region_names_lost.exchange(0));
+  count(x_losses.texts_lost, g_labels_lost.exchange(0) + g_scopes_lost.exchange(0));
   count(x_losses.metadata_dropped, g_metadata_dropped.exchange(0));
   count(x_losses.metadata_as_text, g_metadata_as_text.exchange(0));
 }

@@ -107,7 +107,13 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
           slot->launches.load(std::memory_order_relaxed) + kernels_launched(cbid, call.functionParams),
           std::memory_order_relaxed);
     }
-    if (!slot->ring.push({now_ns(), task, nullptr, call.correlationId, EventKind::kLaunch},
+    const FrameSource frame = g_frame_source.load(std::memory_order_relaxed);
+    const LaunchOrigin origin{slot->scopes.node(), frame ? frame() : 0};
+    if (!slot->ring.push({.time = now_ns(),
+                          .task = task,
+                          .origin = origin,
+                          .id = call.correlationId,
+                          .kind = EventKind::kLaunch},
                          slot->open_regions))
       count(g_region_overflow);
     if (slot->ring.pushed() >= slot->next_wake) {
@@ -194,11 +200,13 @@ bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
   if (slot.observing.load(std::memory_order_relaxed)) return false;  // CUPTI launches inside a call of ours
   uint32_t path[OpenRegions::kMax];
   const uint32_t depth = live_region_path(slot, task, path);
-  if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth})) return false;
+  const std::span<const uint32_t> scopes = slot.scopes.labels();
+  if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth}, scopes)) return false;
   slot.observing.store(true);
   observer = x_launch_observer.load();
   if (observer && observer->wants(call.symbolName) &&
-      observer->entered({call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, false})) {
+      observer->entered(
+          {call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, scopes, false})) {
     slot.counted_by.store(observer);
     return true;
   }
@@ -208,7 +216,7 @@ bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
 
 void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
                              bool captured) noexcept {
-  slot.counted_by.load()->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, captured});
+  slot.counted_by.load()->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, {}, captured});
   slot.counted_by.store(nullptr);
   slot.observing.store(false, std::memory_order_release);
 }

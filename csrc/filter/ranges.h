@@ -21,7 +21,8 @@ struct DomainRanges {
 // What a filter may ask of a launch's ranges; views only.
 struct RangeView {
   std::string_view region_path;  // "fwd/attn"; empty: outside any region
-  NameSpan regions;              // its components (split_region_path), outermost first
+  NameSpan path;                 // its components (split_region_path), outermost first
+  NameSpan regions;              // those of them that are regions of ours
   std::span<const DomainRanges> push_pop, start_end;
 };
 

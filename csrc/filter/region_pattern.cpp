@@ -43,7 +43,7 @@ bool RegionPattern::matches(const RangeView& ranges) const noexcept {
   if (ranges.region_path.empty()) return false;
   if (x_pattern.is_regex()) return x_pattern.matches(ranges.region_path);
   if (!x_on_path)
-    return std::any_of(ranges.regions.begin(), ranges.regions.end(),
+    return std::any_of(ranges.path.begin(), ranges.path.end(),
                        [&](std::string_view name) { return x_pattern.matches(name); });
   return any_component_end(ranges.region_path,
                            [&](size_t end) { return x_pattern.matches(ranges.region_path.substr(0, end)); });

@@ -11,7 +11,7 @@ namespace {
 bool region_verdict(const KernelFilter& filter, std::string_view path) {
   const std::vector<std::string> names = split_region_path(path);
   const std::vector<std::string_view> views(names.begin(), names.end());
-  return filter.matches_ranges({path, views, {}, {}});
+  return filter.matches_ranges({path, views, views, {}, {}});
 }
 
 std::vector<uint32_t> launch_order(std::span<const uint32_t> order) {

@@ -75,13 +75,17 @@ class LaunchGate {
   [[nodiscard]] bool refuses_name(const char* symbol) const noexcept {
     return names.find(reinterpret_cast<uint64_t>(symbol), epoch()) == kRefused;
   }
-  [[nodiscard]] bool refuses_path(std::span<const uint32_t> regions) const noexcept {
-    const uint32_t known = paths.find(path_key(regions), epoch());
+  [[nodiscard]] bool refuses_path(std::span<const uint32_t> regions,
+                                  std::span<const uint32_t> scopes) const noexcept {
+    const uint32_t known = paths.find(path_key(regions, scopes), epoch());
     return known != VerdictCache::kNone && (known & 1) == kRefused;
   }
-  static uint64_t path_key(std::span<const uint32_t> regions) noexcept {
+  // Of labels: open regions, then what is open beside.
+  static uint64_t path_key(std::span<const uint32_t> regions, std::span<const uint32_t> scopes) noexcept {
     uint64_t h = 0xcbf29ce484222325ull;
     for (const uint32_t r : regions) h = (h ^ r) * 0x100000001b3ull;
+    if (!scopes.empty()) h *= 0x100000001b3ull;
+    for (const uint32_t s : scopes) h = (h ^ s) * 0x100000001b3ull;
     h ^= h >> 29;
     return h > 1 ? h : 2;
   }

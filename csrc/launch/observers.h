@@ -16,7 +16,8 @@ struct LaunchEvent {
   const CUpti_CallbackData& call;
   CUpti_CallbackId cbid;
   uint32_t thread;                    // thread ID to show
-  std::span<const uint32_t> regions;  // names of the open regions, outermost first; empty unless wanted
+  std::span<const uint32_t> regions;  // labels of the open regions, outermost first; empty unless wanted
+  std::span<const uint32_t> scopes;   // the same of scopes of the level "launch"
   bool captured = false;              // on the way out: it became a graph node and did not run
 };
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 #include "counters/make_strategy.h"
 #include "cupti/api.h"
 #include "launch/launch_gate.h"
@@ -188,7 +189,10 @@ void Session::start(bool armed) {
     d.table_bytes = x_table_bytes;
     d.correlation_bytes = x_options.budget_bytes / 16;
     d.path_bytes = region_bytes();
-    set_region_name_budget(region_bytes());
+    set_label_budget(region_bytes());
+    g_scope_trie.make_room();
+    LaunchScopes::forget_all();
+    d.with_origins = x_options.sources.at_launch();
     d.filter = x_options.filter;
     d.follows_launches = x_options.activity.follows_launches;
     d.on_flush = [&activity] { activity.watch_buffers(); };
@@ -201,7 +205,7 @@ void Session::start(bool armed) {
     x_counters.reset();
     activity.detach();
     x_decoder.reset();
-    forget_region_names();
+    forget_labels();
     x_state = State::kIdle;
     x_pid = 0;
     leave_place();
@@ -212,7 +216,7 @@ void Session::start(bool armed) {
 void Session::start_counters() {
   none_hangs();
   CounterOptions options = *x_options.counters;
-  options.selector.region_name = &region_name;
+  options.selector.label = &scope_label;
   options.contexts = &used_contexts;
   options.keep_latest_rows = x_options.keep != Keep::kFirst;
   options.waits_for_window = x_options.activity.profiler_calls;
@@ -235,8 +239,9 @@ void Session::stop_counters(Deadline captures) noexcept {
   hanging().push_back(x_counters);
 }
 
-void Session::step_counters() {
+void Session::step(uint32_t number) {
   require(x_state == State::kRunning || x_state == State::kPaused || x_state == State::kArmed, "step()");
+  mark_step(number);
   // Steps in which nothing is collected take no turn among the pass groups.
   if (x_counters && x_state == State::kRunning) x_counters->step();
 }
@@ -323,7 +328,7 @@ std::shared_ptr<Store> Session::stop() {
   x_taken = x_decoder->take(end);
   x_final = counts();
   x_decoder->finish();
-  forget_region_names();
+  forget_labels();
   x_state = State::kStopped;
   leave_place();
   return x_taken;

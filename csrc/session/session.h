@@ -20,6 +20,22 @@
 
 namespace cuptiprof {
 
+enum class ScopeLevel : uint8_t {
+  kOff,
+  kLaunch,  // known at launches
+  kFull,    // with host times, in the tree of regions
+};
+enum class FrameLevel : uint8_t { kOff, kLine, kStack };
+
+// What else, beside regions and steps, tells whose a launch is.
+struct SessionSources {
+  ScopeLevel nvtx = ScopeLevel::kOff;
+  FrameLevel frames = FrameLevel::kOff;  // Python's: the innermost line of the user's, or the whole stack
+
+  // Launches tell more than their region (LaunchOrigin).
+  bool at_launch() const { return nvtx == ScopeLevel::kLaunch || frames != FrameLevel::kOff; }
+};
+
 struct SessionOptions {
   std::shared_ptr<const Api> api;
   ActivityOptions activity;  // its buffer_bytes and buffer_count are filled in here
@@ -30,6 +46,7 @@ struct SessionOptions {
   size_t buffer_bytes = 0;                     // of one activity buffer; 0: 256 KiB
   size_t buffer_count = 0;                     // of those; 0: as many as an eighth of the budget holds
   std::shared_ptr<const KernelFilter> filter;  // which kernels are kept; null: all
+  SessionSources sources;                      // of scopes, beside regions and steps
   std::string label;                           // who started it, for the error that a second session gets
   int drain_timeout_ms = 1000;                 // how long records of launches are waited for that do not come
   // Null: no counters. The caller gives strategy, pass groups and the selector's filter; what it is to know
@@ -74,8 +91,8 @@ class Session {
   // another session runs, another tool holds CUPTI, or a launch counted by a session still hangs inside it.
   void finalize();
 
-  // Counters. A training step ended: the next pass group is on.
-  void step_counters();
+  // A training step ended, and the one of this number begins; with counters the next pass group is on.
+  void step(uint32_t number);
   // Repeated work (strategy range): true while it must run once more.
   bool next_pass();
   // The repeated work raised: forget its passes so far.

@@ -55,6 +55,7 @@ ThreadSlot* claim() noexcept {
     slot.in_backward.store(0, std::memory_order_relaxed);
     slot.is_worker.store(is_worker(), std::memory_order_relaxed);
     slot.open.clear();
+    slot.scopes.clear();
     slot.counted_by.store(nullptr);
     slot.launching.store(nullptr);
     slot.observing.store(false);

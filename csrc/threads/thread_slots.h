@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/spsc_ring.h"
+#include "threads/launch_scopes.h"
 #include "threads/open_regions.h"
 
 namespace cuptiprof {
@@ -22,10 +23,17 @@ enum class EventKind : uint32_t {
   kAdopt,           // id = number of a token: work of this task belongs to its region, until a kExit
   kBackwardBegins,  // this thread enters torch's autograd engine
   kBackwardEnds,    // and leaves it
+  kStep,            // id = number of the training step that begins, from 0
 };
 
 class LaunchObserver;
 struct RegionMetadata;
+
+// What else is known of a launch.
+struct LaunchOrigin {
+  uint32_t scopes = 0;  // node of g_scope_trie: open scopes of the level "launch"
+  uint32_t frame = 0;   // as g_frame_source gave it
+};
 
 struct Event {
   int64_t time;   // run clock
@@ -33,6 +41,7 @@ struct Event {
   union {
     RegionMetadata* metadata;  // kEnter: freed by whoever takes the event out
     uint64_t region;           // kExit
+    LaunchOrigin origin;       // kLaunch
   };
   uint32_t id;
   EventKind kind;
@@ -63,6 +72,7 @@ struct ThreadSlot {
   uint32_t counted_regions = 0;                      // bit i: entry i of `open` is counted
   std::atomic<bool> observing{false};                // inside an observer: it must not go away
   OpenRegions open;
+  LaunchScopes scopes;
   std::atomic<uint32_t> in_backward{0};    // calls of torch's autograd engine this thread is inside of
   std::atomic<uint64_t> backward_task{0};  // in which task
   std::atomic<uint32_t> claims{0};         // how often the slot was given to a thread
@@ -120,5 +130,10 @@ void set_thread_id(uint32_t tid) noexcept;
 // be called without the GIL, in a CUPTI callback.
 using TaskKey = uint64_t (*)();
 inline std::atomic<TaskKey> g_task_key{nullptr};
+
+// Which line of the program the calling thread is at, as a number from 1; 0: none, or it is not asked for.
+// Set by the bindings; called in a CUPTI callback, without the GIL.
+using FrameSource = uint32_t (*)() noexcept;
+inline std::atomic<FrameSource> g_frame_source{nullptr};
 
 }  // namespace cuptiprof

@@ -8,6 +8,8 @@ MEMCPY_KINDS = _core.CODES["memcpy_kind"]
 MEMORY_KINDS = _core.CODES["memory_kind"]
 SYNC_KINDS = _core.CODES["sync_kind"]
 OVERHEAD_KINDS = _core.CODES["overhead_kind"]
+SCOPE_SOURCES = _core.CODES["scope_source"]
+"""``regions.source``: what a row is."""
 RANGE_KINDS = _core.CODES["range_kind"]
 """``metric_ranges.kind``: what was measured."""
 STRATEGIES = _core.CODES["strategy"]

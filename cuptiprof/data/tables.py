@@ -248,6 +248,15 @@ class Table:
         out.counters = self.counters
         return out
 
+    def with_column(self, column: str, values: Callable[[Table], Array]) -> Table:
+        """The same rows with other values in a stored column, which ``values(this table)`` gives when it is first asked for."""
+        made = LazyColumns(
+            self._schema, self._rows, lambda name: values(self) if name == column else self._columns[name].view()
+        )
+        out = Table(self.name, made, self.strings, self.configs)
+        out.counters = self.counters
+        return out
+
     def timed(self) -> Table:
         """The rows that have times: CUPTI may have none for a piece of GPU work, whose start and end are then 0."""
         end = self._columns["end"]

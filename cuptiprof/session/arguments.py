@@ -12,6 +12,7 @@ from cuptiprof.device.devices import Device
 from cuptiprof.errors import BudgetError
 from cuptiprof.session.callers import who_started
 from cuptiprof.session.memory_limit import memory_limit
+from cuptiprof.session.sources import Sources, parse_sources
 from cuptiprof.text.sizes import parse_bytes
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Arguments:
     latency_timestamps: bool
     profile_from_start: bool
     share_cupti: bool
+    sources: Sources
 
     def native_session(self, device: Device, counters: LiveCounters | None, follows_launches: bool) -> _core.Session:
         """The native session, not started.
@@ -73,6 +75,8 @@ class Arguments:
             filter=self.filter.native if self.filter is not None and not whole_run else None,
             counters=counters.plan.options(self.filter) if counters is not None else None,
             follows_launches=follows_launches,
+            nvtx=self.sources.nvtx,
+            frames=self.sources.frames,
         )
 
 
@@ -94,6 +98,7 @@ def check_arguments(
     latency_timestamps: bool,
     profile_from_start: bool,
     share_cupti: bool,
+    sources: str | Iterable[str] | Mapping[str, str] | None,
 ) -> Arguments:
     """The arguments of ``profile`` that do not concern counters or the schedule, checked.
 
@@ -111,6 +116,11 @@ def check_arguments(
         "budget": budget,
         "latency_timestamps": latency_timestamps,
         "profile_from_start": profile_from_start,
+        "sources": dict(sources)
+        if isinstance(sources, Mapping)
+        else sources
+        if isinstance(sources, str)
+        else list(sources or []),
     }
     kinds = kinds_of(recorded["activities"])
     kernel_filter = _make_filter(kernels, regions, launch_skip, launch_count)
@@ -143,6 +153,7 @@ def check_arguments(
         latency_timestamps=latency_timestamps,
         profile_from_start=profile_from_start,
         share_cupti=share_cupti,
+        sources=parse_sources(sources),
     )
 
 

@@ -147,13 +147,23 @@ def _empty_selection(result: Result, kernel_filter: KernelFilter, store: _core.S
     return [EmptySelectionWarning(text)]
 
 
+def _steps_from_the_first(table: Table) -> Array:
+    import numpy as np
+
+    steps = table.codes("step")
+    seen = table.codes("thread") != 0  # else nobody saw the launch
+    return np.where((steps == 0) & seen, np.uint32(1), steps)
+
+
 def _add_steps(tables: dict[str, Table], marked: Steps) -> None:
-    """The steps as rows of ``markers``."""
+    """The steps as rows of ``markers``, and what was launched before the first call of ``step()`` as the first step's."""
     steps = list(marked)
     if not steps:
         return
     import numpy as np
 
+    for name in ("kernels", "memcpys", "memsets"):
+        tables[name] = tables[name].with_column("step", _steps_from_the_first)
     markers = tables["markers"]
     rows = Table.from_columns(
         "markers",

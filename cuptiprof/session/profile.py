@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -89,6 +89,9 @@ class profile:
         share_cupti: let other tools collect at the same time, where CUPTI (CUDA 13.3) and the driver (r610) can and they do
             too (JAX, cupti-python): not torch.profiler. CUPTI that others share already is joined without it. Not with
             counters nor the activity "graph".
+        sources: where else, beside regions and steps, launches get their names from: "nvtx" (NVTX ranges), "lines" (the line of
+            the program), "stacks" (the whole Python stack), a list of them, "all", or a mapping to levels: {"nvtx": "launch"}
+            knows what is open at launches only, "full" has host times too. See ``docs/regions.md``.
         schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
         on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
             schedule.
@@ -134,6 +137,7 @@ class profile:
         latency_timestamps: bool = False,
         profile_from_start: bool = True,
         share_cupti: bool = False,
+        sources: str | Iterable[str] | Mapping[str, str] | None = None,
         schedule: Schedule | None = None,
         on_ready: Callable[[profile], object] | None = None,
         progress: bool | None = None,
@@ -156,6 +160,7 @@ class profile:
             latency_timestamps=latency_timestamps,
             profile_from_start=profile_from_start,
             share_cupti=share_cupti,
+            sources=sources,
         )
         self._counter_request = make_request(
             metrics=metrics,
@@ -405,8 +410,7 @@ class profile:
             last = self._last_step()
             self._steps.extend(last)
             self._step_start = _core.now_ns()
-            if self._counters is not None:
-                session.step_counters()
+            session.step(self._step + 1)
             if self._schedule is None:
                 self._step += 1
                 return

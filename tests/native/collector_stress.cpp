@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 #include "cupti/api.h"
 #include "session/session.h"
 #include "sim/cuptisim.h"
@@ -31,7 +32,7 @@ void require(bool ok, const char* what) {
 }
 
 void work(const std::atomic<bool>& stop, std::atomic<uint64_t>& launched, int id) {
-  const uint32_t outer = region_name_id("outer"), inner = region_name_id("inner" + std::to_string(id % 4));
+  const uint32_t outer = region_label_id("outer"), inner = region_label_id("inner" + std::to_string(id % 4));
   std::vector<cuptisim_op> ops(16);
   const std::string name = "kernel_" + std::to_string(id % 5);
   for (auto& op : ops) {

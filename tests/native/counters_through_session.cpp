@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 #include "counters/plan/planner.h"
 #include "cupti/api.h"
 #include "session/session.h"
@@ -70,7 +71,7 @@ cuptisim_op kernel(const std::string& name, int kind, uint32_t context, uint32_t
 
 void work(const std::atomic<bool>& stop, int id) {
   std::minstd_rand random(static_cast<unsigned>(id + 1));
-  const uint32_t outer = region_name_id("outer"), inner = region_name_id("inner" + std::to_string(id % 3));
+  const uint32_t outer = region_label_id("outer"), inner = region_label_id("inner" + std::to_string(id % 3));
   std::vector<std::string> names;
   for (int i = 0; i < 6; ++i) names.push_back(kernel_name(i));
   const uint32_t own_context = 100 + static_cast<uint32_t>(id), stream = 7 + static_cast<uint32_t>(id);

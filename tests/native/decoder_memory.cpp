@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 #include "cupti/api.h"
 #include "session/session.h"
 #include "sim/cuptisim.h"
@@ -80,7 +81,7 @@ void launch(decltype(&cuptisim_run) run, int round) {
     ops[i].name = names[i].c_str();
     ops[i].grid[0] = 1 + 8 * round + static_cast<int>(i);
   }
-  const uint32_t region = region_name_id("region_" + std::to_string(round));
+  const uint32_t region = region_label_id("region_" + std::to_string(round));
   const uint64_t in = enter_region(g_region_mode.load(), region, nullptr, 0);
   require(run(ops.data(), ops.size(), nullptr) == 0, "cuptisim_run");
   if (in) exit_region(in, 0);

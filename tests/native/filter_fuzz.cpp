@@ -67,7 +67,7 @@ void drive(const KernelFilter& filter, const std::string& text) {
   const std::vector<std::string> path = split_region_path(text);
   const std::vector<std::string_view> views(path.begin(), path.end());
   const DomainRanges domains[] = {{"", views}, {"D", views}};
-  const bool ranges = filter.matches_ranges({text, views, domains, domains});
+  const bool ranges = filter.matches_ranges({text, views, views, domains, domains});
   LaunchView launch;
   launch.context_name = launch.stream_name = text;
   for (launch.context = 0; launch.context < 4; ++launch.context)

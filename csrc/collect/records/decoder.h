@@ -25,6 +25,7 @@ class Decoder {
     size_t table_bytes = 0;                      // budget of the store
     size_t path_bytes = 1u << 20;                // for paths of regions
     size_t correlation_bytes = 0;                // for the correlation map
+    bool with_origins = false;                   // which keeps LaunchOrigins, too
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
     bool follows_launches = true;                // RecordDecoder::Options
     std::function<void()> on_flush;              // called on the decoder thread after each of its flushes

@@ -8,9 +8,12 @@
 #include "base/clock.h"
 #include "collect/records/kernel_names.h"
 #include "collect/regions/region_tracker.h"
+#include "collect/regions/scope_labels.h"
 #include "cupti/api.h"
 #include "cupti/record_versions.h"
 #include "filter/kernel_filter.h"
+#include "filter/open_ranges.h"
+#include "threads/scope_trie.h"
 
 namespace cuptiprof {
 namespace {
@@ -117,6 +120,7 @@ RecordDecoder::~RecordDecoder() = default;
 
 void RecordDecoder::forget_string_ids() {
   forget_names();
+  x_scope_texts.forget_string_ids();
   for (auto& c : x_configs) c.valid = false;
   for (auto& names : x_api_names) names.clear();
 }
@@ -277,15 +281,13 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
   bool region = true;
   if (x_filter->needs_regions()) {
     const uint32_t node = site ? site->node : 0;
-    if (node >= x_region_verdicts.size()) x_region_verdicts.resize(node + 64, -1);
-    int8_t& verdict = x_region_verdicts[node];
-    if (verdict < 0) {
-      const std::string path = x_regions.path_text(node);
-      const std::vector<std::string> names = split_region_path(path);
-      const std::vector<std::string_view> views(names.begin(), names.end());
-      verdict = x_filter->matches_ranges({path, views, {}, {}});
+    const uint32_t scopes = site && x_calls.with_origins() ? x_calls.origin(k.correlationId).scopes : 0;
+    const auto [found, is_new] = x_range_verdicts.try_emplace(uint64_t{node} << 32 | scopes);
+    if (is_new) {
+      const OpenRanges open(scope_labels(x_regions.labels(node)), scope_labels(g_scope_trie.labels(scopes)));
+      found->second = x_filter->matches_ranges(open.view());
     }
-    region = verdict != 0;
+    region = found->second;
   }
   LaunchView launch;
   launch.device = k.deviceId;

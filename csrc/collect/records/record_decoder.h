@@ -10,12 +10,14 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "collect/records/known_resources.h"
 #include "collect/regions/correlation_map.h"
 #include "collect/regions/region_tracker.h"
+#include "collect/regions/scope_texts.h"
 #include "cupti/record_versions.h"
 #include "cupti/subscriber_calls.h"
 #include "filter/kernel_filter.h"
@@ -105,6 +107,10 @@ class RecordDecoder {
   void set_work_times(Row& row, uint64_t start, uint64_t end);
   template <typename Row>
   void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);
+  template <typename Row>
+  void set_origin(Store& store, Row& row, const LaunchOrigin& origin) {
+    if (origin.scopes != 0) row.nvtx = x_scope_texts.of(store, origin.scopes).nvtx;
+  }
   uint32_t text(Store& store, const char* s) { return s ? store.text(s) : 0; }
 
   const SubscriberCalls x_cupti;
@@ -127,9 +133,9 @@ class RecordDecoder {
   std::vector<NameEntry> x_names;  // direct-mapped by pointer
   // Of launches before the last unload: by pointer and epoch.
   std::map<std::pair<const char*, uint32_t>, NameEntry> x_earlier_names;
-  std::vector<ConfigEntry> x_configs;                // direct-mapped by name and grid
-  std::vector<int8_t> x_region_verdicts;             // by region path node; -1: not asked yet
-  std::array<std::vector<uint32_t>, 2> x_api_names;  // [domain][cbid] -> string ID + 1
+  std::vector<ConfigEntry> x_configs;                   // direct-mapped by name and grid
+  std::unordered_map<uint64_t, bool> x_range_verdicts;  // by node of the path << 32 | node of launch scopes
+  std::array<std::vector<uint32_t>, 2> x_api_names;     // [domain][cbid] -> string ID + 1
   struct OpenMarker {
     uint32_t id;
     uint32_t thread;
@@ -138,6 +144,7 @@ class RecordDecoder {
     std::string domain;
   };
   std::vector<OpenMarker> x_markers;  // NVTX ranges begun and not yet ended
+  ScopeTexts x_scope_texts;
 };
 
 template <typename Row>
@@ -157,6 +164,11 @@ inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlatio
   if (site) {
     row.region = x_regions.path_id(store, site->node);
     row.region_instance = site->instance;
+    if constexpr (requires { row.step; }) {
+      row.step = site->step;
+      row.nvtx = x_regions.nvtx_id(store, site->node);
+      if (x_calls.with_origins()) set_origin(store, row, x_calls.origin(correlation));
+    }
     if constexpr (!std::is_same_v<Row, rows::api_calls>) row.thread = site->thread;
   } else if (count_orphan && x_follows_launches) {
     count(x_losses.orphan_correlations);

@@ -2,9 +2,12 @@
 // order, and a record follows its call by at most the work in flight, so an old page gives way to a new one.
 // Decoder thread only.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "threads/thread_slots.h"
 
 namespace cuptiprof {
 
@@ -12,6 +15,7 @@ struct CallSite {
   uint32_t node;      // region path (RegionTracker node); 0: none
   uint32_t instance;  // regions.instance; 0: none
   uint32_t thread;    // system thread ID; 0: no such call was seen
+  uint32_t step;      // number of the training step + 1; 0: none was marked
 };
 
 class CorrelationMap {
@@ -20,41 +24,58 @@ class CorrelationMap {
   static constexpr uint32_t kPageIds = 1u << kPageShift;
   static constexpr size_t kPageBytes = sizeof(CallSite) * kPageIds;
 
-  explicit CorrelationMap(size_t max_bytes) {
+  // `with_origins`: room for those beside.
+  explicit CorrelationMap(size_t max_bytes, bool with_origins = false) : x_with_origins(with_origins) {
+    const size_t page = kPageBytes + (with_origins ? sizeof(LaunchOrigin) * kPageIds : 0);
     size_t pages = 16;
-    while (pages * 2 * kPageBytes <= max_bytes) pages *= 2;
+    while (pages * 2 * page <= max_bytes) pages *= 2;
     x_pages.resize(pages);
   }
 
-  void put(uint32_t correlation, const CallSite& site) {
-    const uint32_t number = correlation >> kPageShift;
-    Page& page = x_pages[number & (x_pages.size() - 1)];
-    if (!page.sites) {
-      page.sites = std::make_unique<CallSite[]>(kPageIds);
-      page.number = number;
-    } else if (page.number != number) {
-      for (uint32_t i = 0; i < kPageIds; ++i) page.sites[i] = {};
-      page.number = number;
-    }
-    page.sites[correlation & (kPageIds - 1)] = site;
+  void put(uint32_t correlation, const CallSite& site, const LaunchOrigin& origin = {}) {
+    Page& page = page_for(correlation);
+    page.sites[correlation & kIn] = site;
+    if (x_with_origins) page.origins[correlation & kIn] = origin;
   }
+  bool with_origins() const { return x_with_origins; }
 
   // Null when the call was not seen or fell out of the window.
   const CallSite* find(uint32_t correlation) const {
     const uint32_t number = correlation >> kPageShift;
     const Page& page = x_pages[number & (x_pages.size() - 1)];
     if (!page.sites || page.number != number) return nullptr;
-    const CallSite& site = page.sites[correlation & (kPageIds - 1)];
+    const CallSite& site = page.sites[correlation & kIn];
     return site.thread ? &site : nullptr;
   }
-
-  size_t max_bytes() const { return x_pages.size() * kPageBytes; }
+  // Of a site that was found.
+  LaunchOrigin origin(uint32_t correlation) const {
+    const Page& page = x_pages[correlation >> kPageShift & (x_pages.size() - 1)];
+    return page.origins ? page.origins[correlation & kIn] : LaunchOrigin{};
+  }
 
  private:
+  static constexpr uint32_t kIn = kPageIds - 1;
   struct Page {
     std::unique_ptr<CallSite[]> sites;
+    std::unique_ptr<LaunchOrigin[]> origins;  // null without them
     uint32_t number = 0;
   };
+
+  Page& page_for(uint32_t correlation) {
+    const uint32_t number = correlation >> kPageShift;
+    Page& page = x_pages[number & (x_pages.size() - 1)];
+    if (!page.sites) {
+      page.sites = std::make_unique<CallSite[]>(kPageIds);
+      if (x_with_origins) page.origins = std::make_unique<LaunchOrigin[]>(kPageIds);
+      page.number = number;
+    } else if (page.number != number) {
+      std::fill_n(page.sites.get(), kPageIds, CallSite{});
+      page.number = number;
+    }
+    return page;
+  }
+
+  bool x_with_origins;
   std::vector<Page> x_pages;
 };
 

@@ -3,59 +3,89 @@
 #include <algorithm>
 #include <string_view>
 
-#include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 
 namespace cuptiprof {
 namespace {
 
-std::string escaped(std::string_view name) {
+std::string escaped(std::string_view name, std::string_view special) {
   std::string out;
   for (const char c : name) {
-    if (c == '/' || c == '\\') out += '\\';
+    if (special.find(c) != std::string_view::npos) out += '\\';
     out += c;
   }
   return out;
 }
 
+std::string path_component(const ScopeLabel& label) { return escaped(label.name, "/\\"); }
+
 }  // namespace
+
+std::string nvtx_path(const std::vector<uint32_t>& labels) {
+  constexpr std::string_view kSpecial = "/@\\";
+  std::string out;
+  for (const uint32_t id : labels) {
+    const ScopeLabel label = scope_label(id);
+    if (label.source != ScopeSource::kNvtx) continue;
+    if (!out.empty()) out += '/';
+    if (!label.domain.empty()) out += escaped(label.domain, kSpecial) + '@';
+    out += escaped(label.name, kSpecial);
+  }
+  return out;
+}
 
 RegionPaths::RegionPaths(size_t max_bytes, Losses& losses)
     : x_losses(losses), x_max_nodes(std::max<size_t>(max_bytes / kNodeBytes, 1024)) {
   x_nodes.push_back({});
 }
 
-uint32_t RegionPaths::child(uint32_t parent, uint32_t name) {
-  const uint64_t key = uint64_t{parent} << 32 | name;
+uint32_t RegionPaths::child(uint32_t parent, uint32_t label) {
+  const uint64_t key = uint64_t{parent} << 32 | label;
   if (const auto found = x_children.find(key); found != x_children.end()) return found->second;
-  const size_t own = escaped(region_name(name)).size();
-  size_t bytes = own + (parent ? x_nodes[parent].text_bytes + 1 : 0);
-  // An outermost region has a path of its own however long its name is, as long as there is room for a node.
+  const ScopeLabel named = scope_label(label);
+  Node n;
+  n.parent = parent;
+  n.label = label;
+  n.in_nvtx = x_nodes[parent].in_nvtx || named.source == ScopeSource::kNvtx;
+  n.text_bytes = static_cast<uint32_t>(path_component(named).size());
+  const size_t bytes = size_t{n.text_bytes} + (parent ? x_nodes[parent].text_bytes + 1 : 0);
+  // An outermost one has a path of its own however long its name is, as long as there is room for a node.
   if (x_nodes.size() >= x_max_nodes || (parent && bytes > kMaxText)) {
     count(x_losses.texts_lost);
     if (parent) return parent;
-    name = region_name_id(kOtherRegions);
-    if (const auto found = x_children.find(name); found != x_children.end()) return found->second;
+    n.label = scope_label_id(named.source, {}, kOtherScopes);
+    n.text_bytes = kOtherScopes.size();
+    if (const auto found = x_children.find(n.label); found != x_children.end()) return found->second;
+  } else {
+    n.text_bytes = static_cast<uint32_t>(bytes);
   }
   const auto node = static_cast<uint32_t>(x_nodes.size());
-  if (!parent) bytes = escaped(region_name(name)).size();
-  x_nodes.push_back({parent, name, static_cast<uint32_t>(bytes), 0, 0});
-  x_children.emplace(uint64_t{parent} << 32 | name, node);
+  x_nodes.push_back(n);
+  x_children.emplace(uint64_t{parent} << 32 | n.label, node);
   return node;
 }
 
 std::string RegionPaths::text(uint32_t node) const {
   std::string out(x_nodes[node].text_bytes, '/');
   for (size_t end = out.size(); node != 0; node = x_nodes[node].parent) {
-    const std::string name = escaped(region_name(x_nodes[node].name));
+    const std::string name = path_component(scope_label(x_nodes[node].label));
     out.replace(end - name.size(), name.size(), name);
     end -= name.size() + (x_nodes[node].parent ? 1 : 0);
   }
   return out;
 }
 
+std::vector<uint32_t> RegionPaths::labels(uint32_t node) const {
+  std::vector<uint32_t> out;
+  for (; node != 0; node = x_nodes[node].parent) out.push_back(x_nodes[node].label);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
 uint32_t RegionPaths::intern(Store& store, uint32_t node) {
   Node& n = x_nodes[node];
   n.string_id = store.text(text(node));
+  n.nvtx_string_id = n.in_nvtx ? store.text(nvtx_path(labels(node))) : 0;
   n.generation = x_generation;
   return n.string_id;
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 
 namespace cuptiprof {
 namespace {
@@ -104,7 +105,7 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
     case EventKind::kLaunch: {
       Place at = innermost(slot, e.task, e.time);
       if (at.instance == 0 && is_worker(slot)) at = called_backward_from(e.time);
-      x_calls.put(e.id, {at.node, at.instance, tid_of(slot)});
+      x_calls.put(e.id, {at.node, at.instance, tid_of(slot), x_step}, e.origin);
       break;
     }
     case EventKind::kEnter:
@@ -125,6 +126,9 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
       break;
     case EventKind::kBackwardEnds:
       backward_ends(slot);
+      break;
+    case EventKind::kStep:
+      x_step = e.id + 1;
       break;
   }
 }
@@ -159,7 +163,7 @@ void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
   ThreadState& t = x_threads[slot];
   OpenRegion& r = t.stacks[e.task].emplace_back();
   r.id = region_id(thread_slot(slot), position);
-  r.name = e.id;
+  r.label = e.id;
   r.node = x_paths.child(parent.node, e.id);
   r.instance = ++x_instances;
   r.parent = parent.instance;
@@ -287,7 +291,10 @@ void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, i
   row.task = r.task;
   row.flops = r.metadata ? r.metadata->flops : std::nan("");
   row.bytes = r.metadata ? r.metadata->bytes : std::nan("");
-  row.name = store.text(region_name(r.name));
+  const ScopeLabel label = scope_label(r.label);
+  row.name = store.text(label.name);
+  row.source = static_cast<uint8_t>(label.source);
+  row.domain = store.text(label.domain);
   row.path = path_id(store, r.node);
   row.metadata = r.metadata ? store.text(r.metadata->json) : 0;
   row.instance = r.instance;

@@ -34,6 +34,10 @@ class RegionTracker {
   // String ID in `store` of the path of a CallSite's region node.
   uint32_t path_id(Store& store, uint32_t node) { return x_paths.string_id(store, node); }
   std::string path_text(uint32_t node) const { return x_paths.text(node); }
+  // The same of the NVTX ranges in it.
+  uint32_t nvtx_id(Store& store, uint32_t node) { return x_paths.nvtx_string_id(store, node); }
+  // Labels of the scopes in it, from the outermost.
+  std::vector<uint32_t> labels(uint32_t node) const { return x_paths.labels(node); }
 
   // A new store has its own strings.
   void forget_string_ids() { x_paths.forget_string_ids(); }
@@ -43,7 +47,7 @@ class RegionTracker {
   // A region that was entered, or one that was handed to this task (`adopted`: then only id and frame).
   struct OpenRegion {
     uint64_t id = 0;
-    uint32_t name = 0;
+    uint32_t label = 0;
     uint32_t node = 0;
     uint32_t instance = 0;
     uint32_t parent = 0;
@@ -109,6 +113,7 @@ class RegionTracker {
   std::vector<Token> x_tokens;  // the newest ones, direct-mapped by number
   std::vector<Backward> x_backward;
   uint32_t x_instances = 0;
+  uint32_t x_step = 0;  // number of the running training step + 1; 0: none was marked
 };
 
 }  // namespace cuptiprof

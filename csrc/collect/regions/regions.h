@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "base/clock.h"
 #include "collect/buffers/decoder_bell.h"
@@ -28,21 +27,13 @@ inline std::atomic<uint32_t> g_region_mode{0};
 inline void set_region_mode(RegionMode bit, bool on) noexcept {
   on ? g_region_mode.fetch_or(bit) : g_region_mode.fetch_and(~uint32_t{bit});
 }
-inline std::atomic<uint64_t> g_region_overflow{0};    // events that did not fit into a ring
-inline std::atomic<uint64_t> g_beyond_slots{0};       // events of threads for which there was no slot
-inline std::atomic<uint64_t> g_region_names_lost{0};  // names for which the session had no room
-inline std::atomic<uint64_t> g_metadata_dropped{0};   // keywords whose values could not be written
-inline std::atomic<uint64_t> g_metadata_as_text{0};   // keywords that were written as text
+inline std::atomic<uint64_t> g_region_overflow{0};   // events that did not fit into a ring
+inline std::atomic<uint64_t> g_beyond_slots{0};      // events of threads for which there was no slot
+inline std::atomic<uint64_t> g_metadata_dropped{0};  // keywords whose values could not be written
+inline std::atomic<uint64_t> g_metadata_as_text{0};  // keywords that were written as text
 
-// Name -> ID; the same text gives the same ID until the names are forgotten, at the end of a session. IDs are
-// not used again: those below g_first_region_name are forgotten ones. Thread-safe. Names for which the
-// session has no room share the ID of "(other)", which is counted.
-inline constexpr std::string_view kOtherRegions = "(other)";
-inline std::atomic<uint32_t> g_first_region_name{1};
-uint32_t region_name_id(std::string_view name);
-std::string region_name(uint32_t id);
-void set_region_name_budget(size_t bytes);
-void forget_region_names();
+// A training step begins, on whatever thread: work launched from now on, on all of them, belongs to it.
+void mark_step(uint32_t number) noexcept;
 
 // kRegionsWatched: what an entry and an exit do beside their event (live_regions.h).
 void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, int64_t time) noexcept;

@@ -117,7 +117,7 @@ void RegionCounters::release() noexcept {
 bool RegionCounters::entered(const RegionEvent& region) noexcept {
   if (!x_on.load(std::memory_order_relaxed)) return false;
   uint32_t path = 0;
-  if (!x_selector.selects_path(region.regions, &path)) return false;
+  if (!x_selector.selects_path(region.regions, {}, &path)) return false;
   x_selector.count_selected();
   const HeldTurn turn(x_turn, std::chrono::milliseconds(x_options.turn_timeout_ms));
   // Another thread's region is not waited for: it may be open for long.

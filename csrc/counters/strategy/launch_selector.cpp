@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "filter/kernel_filter.h"
+#include "filter/open_ranges.h"
 
 namespace cuptiprof {
 namespace {
@@ -62,28 +63,24 @@ bool LaunchSelector::wants(const char* symbol) noexcept {
   return wanted;
 }
 
-bool LaunchSelector::selects_path(std::span<const uint32_t> regions, uint32_t* path) noexcept {
+bool LaunchSelector::selects_path(std::span<const uint32_t> regions, std::span<const uint32_t> scopes,
+                                  uint32_t* path) noexcept {
   *path = 0;
-  const uint64_t key = LaunchGate::path_key(regions);
+  const uint64_t key = LaunchGate::path_key(regions, scopes);
   const uint32_t epoch = g_launch_gate.epoch();
   uint32_t known = g_launch_gate.paths.find(key, epoch);
   if (known == VerdictCache::kNone) {
     try {
-      std::string text;
-      std::vector<std::string> names;
-      for (const uint32_t r : regions) {
-        names.push_back(x_options.region_name(r));
-        if (!text.empty()) text += '/';
-        for (const char c : names.back()) {
-          if (c == '/' || c == '\\') text += '\\';
-          text += c;
-        }
-      }
-      const std::vector<std::string_view> views(names.begin(), names.end());
+      const auto labels = [&](std::span<const uint32_t> ids) {
+        std::vector<ScopeLabel> out;
+        for (const uint32_t id : ids) out.push_back(x_options.label(id));
+        return out;
+      };
+      const OpenRanges open(labels(regions), labels(scopes));
       const bool selected = !x_options.filter || !x_options.filter->needs_regions() ||
-                            x_options.filter->matches_ranges({text, views, {}, {}});
+                            x_options.filter->matches_ranges(open.view());
       const std::lock_guard lock(x_mutex);
-      known = x_strings.intern(text) << 1 | static_cast<uint32_t>(selected);
+      known = x_strings.intern(open.path_text()) << 1 | static_cast<uint32_t>(selected);
       g_launch_gate.paths.put(key, epoch, known);
     } catch (...) {
       return false;
@@ -95,7 +92,7 @@ bool LaunchSelector::selects_path(std::span<const uint32_t> regions, uint32_t* p
 
 std::optional<SelectedLaunch> LaunchSelector::select(const LaunchEvent& launch) noexcept {
   SelectedLaunch s;
-  const bool in_region = selects_path(launch.regions, &s.region);
+  const bool in_region = selects_path(launch.regions, launch.scopes, &s.region);
   const bool show_all = x_state && x_options.filter->spec().skip_before_match != 0;
   if (!in_region && !show_all) return std::nullopt;
   s.params = launch_params(launch.cbid, launch.call.functionParams);

@@ -18,6 +18,7 @@
 #include "launch/launch_gate.h"
 #include "launch/launch_params.h"
 #include "launch/observers.h"
+#include "threads/scope_label.h"
 
 namespace cuptiprof {
 
@@ -30,7 +31,7 @@ struct SelectedLaunch {
 struct SelectorOptions {
   std::shared_ptr<const KernelFilter> filter;  // null: every launch
   bool communicating = false;                  // count kernels that wait for other GPUs too
-  std::string (*region_name)(uint32_t) = nullptr;
+  ScopeLabel (*label)(uint32_t) = nullptr;     // of the IDs in a LaunchEvent
 };
 
 class LaunchSelector {
@@ -43,7 +44,8 @@ class LaunchSelector {
   // out.
   [[nodiscard]] std::optional<SelectedLaunch> select(const LaunchEvent& launch) noexcept;
   // ID of the path and whether the filter's region patterns select it.
-  [[nodiscard]] bool selects_path(std::span<const uint32_t> regions, uint32_t* path) noexcept;
+  [[nodiscard]] bool selects_path(std::span<const uint32_t> regions, std::span<const uint32_t> scopes,
+                                  uint32_t* path) noexcept;
 
   [[nodiscard]] std::string text(uint32_t id) const;
   // Distinct names judged, and how many of them communicate between GPUs and were left out for that.

@@ -13,13 +13,14 @@
 
 #include "collect/regions/hand_over.h"
 #include "collect/regions/regions.h"
+#include "collect/regions/scope_labels.h"
 #include "doctest/doctest.h"
 
 namespace cuptiprof {
 namespace {
 
 uint64_t enter(const char* name, uint64_t task = 0, RegionMetadata* metadata = nullptr) {
-  return enter_region(g_region_mode.load(), region_name_id(name), metadata, task);
+  return enter_region(g_region_mode.load(), region_label_id(name), metadata, task);
 }
 
 void launch(uint32_t correlation, uint64_t task = 0) {

@@ -1,0 +1,25 @@
+// What scopes of the level "launch" are called in tables: their columns by node of the trie. Decoder thread
+// only.
+#pragma once
+#include <cstdint>
+#include <unordered_map>
+
+#include "store/store.h"
+
+namespace cuptiprof {
+
+class ScopeTexts {
+ public:
+  struct Columns {
+    uint32_t nvtx = 0;  // ID among the strings of the store
+  };
+
+  const Columns& of(Store& store, uint32_t node);
+  // A new store has its own strings.
+  void forget_string_ids() { x_known.clear(); }
+
+ private:
+  std::unordered_map<uint32_t, Columns> x_known;
+};
+
+}  // namespace cuptiprof
