@@ -18,11 +18,12 @@ from cuptiprof.bench.inputs import bind, name_of, rotating, split_keywords
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.options import Options
 from cuptiprof.bench.reference import check_result
+from cuptiprof.bench.resources import Resources, measure_resources
 from cuptiprof.bench.results.measurement import Measurement
-from cuptiprof.bench.results.parts import Interval, Scalar
+from cuptiprof.bench.results.parts import Float64, Interval, Scalar
 from cuptiprof.bench.results.points import labels
 from cuptiprof.bench.sampling import MeasuredCall, Strategy, make_strategy
-from cuptiprof.bench.sampling.clock_log import ClockLog
+from cuptiprof.bench.sampling.clock_log import MAX_CLOCK_CHANGE, ClockLog
 from cuptiprof.bench.sampling.kernel import OWN_REGION_PREFIX, SIMULATED_STEP_NS
 from cuptiprof.bench.sampling.series import (
     Series,
@@ -42,8 +43,10 @@ from cuptiprof.bench.sampling.warmup import Warmup, look_at, nothing_launched, w
 from cuptiprof.bench.stats.noise import describe_noise
 from cuptiprof.bench.stats.statistics import MedianInterval, median_interval
 from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
+from cuptiprof.data.clock_state import ClockTarget
 from cuptiprof.device.devices import Device
 from cuptiprof.device.gpu import Meter
+from cuptiprof.device.locked_clocks import locked_clocks
 from cuptiprof.errors import BenchError
 from cuptiprof.sim.pytorch.compiled_calls import UNCOMPILED
 from cuptiprof.text.nearest import did_you_mean
@@ -65,6 +68,7 @@ MAX_BLOCK_RECORDS = 500_000
 MAX_EMPTY_BLOCKS = 3
 """So many blocks in a row without a usable sample end the measurement."""
 
+CLOCK_NAMES = ("base", "max")
 L2_STATES = ("warm", "cold", "rotate")
 
 WORTH_SAYING = 0.005
@@ -83,6 +87,9 @@ class Method:
     max_seconds: float
     warmup_seconds: float
     demand: Demand
+    lock_clocks: ClockTarget | None = None
+    energy: bool = False
+    memory: bool = False
 
     @staticmethod
     def of(options: Options, device: str | Device | None, *, functions: int = 1) -> Method:
@@ -112,7 +119,14 @@ class Method:
         demand = Demand.make(
             options.get("metrics", ()), options.get("flops"), options.get("bytes"), options.get("dtype", "")
         )
-        return Method(strategy, l2, rule, limit, seconds["warmup_seconds"], demand)
+        target = options.get("lock_clocks")
+        if target not in (None, "base", "max") and not (type(target) is int and target > 0):
+            raise BenchError(
+                f"lock_clocks={target!r} is no clock{did_you_mean(str(target), CLOCK_NAMES)}",
+                hint='"base", "max", or MHz: lock_clocks=1500',
+            )
+        also = {name: bool(options.get(name, False)) for name in ("energy", "memory")}
+        return Method(strategy, l2, rule, limit, seconds["warmup_seconds"], demand, target, **also)
 
     @property
     def cold(self) -> bool:
@@ -156,7 +170,7 @@ def bench(
         device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU, and host
             time is what is measured unless ``strategy`` says otherwise.
         keywords: how to measure: ``strategy``, ``metrics``, ``flops``, ``bytes``, ``dtype``, ``l2``, ``stop``, ``max_seconds``,
-            ``warmup_seconds``, see :class:`cuptiprof.bench.Options`; others are the function's.
+            ``warmup_seconds``, ``lock_clocks``, ``energy``, ``memory``, see :class:`cuptiprof.bench.Options`; others are the function's.
 
     Raises:
         BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, gives something else than
@@ -188,7 +202,7 @@ def measure_cases(
     method = Method.of(options, device, functions=len(cases))
     calls = [make_call(name, case, args, given, i) for i, (name, case) in enumerate(cases.items())]
     shown = labels(params or {})
-    with open_gpu(device) as gpu:
+    with open_gpu(device) as gpu, locked_clocks(gpu.clocks, method.lock_clocks):
         wanted = demands or [method.demand] * len(calls)
         for demand in wanted:
             demand.check(gpu)
@@ -249,7 +263,7 @@ def measure(
     """
     states = [_prepare(gpu, call, method) for call in calls]
     began = time.monotonic()
-    throttling = Throttling(gpu)
+    throttling = Throttling(gpu, _normal_mhz(gpu, method.lock_clocks))
     clocks = _sample(gpu, states, method, throttling)
     measuring = time.monotonic() - began
     spoilt = _spoilt_by(clocks, throttling)
@@ -261,8 +275,19 @@ def measure(
         began = time.monotonic()
         counters = read_counters(gpu, state.series.call, demand, method.cold)
         state.cost["counters"] = time.monotonic() - began
+        used = Resources()
+        if method.energy or method.memory:
+            used = measure_resources(
+                gpu,
+                state.series.call,
+                state.warmup.call_ns,
+                method.max_seconds,
+                energy=method.energy,
+                memory=method.memory,
+            )
+            state.cost["resources"] = time.monotonic() - began - state.cost["counters"]
         notes = [*state.notes, *state.series.call.notes, *clocks.notes(), *throttling.notes(samples)]
-        notes += [*stamp_notes(gpu), *gap_note(samples), *counters.notes]
+        notes += [*stamp_notes(gpu), *gap_note(samples), *counters.notes, *used.notes]
         notes += pace_note(state.series)
         if state.series.differs():
             notes.append("its calls do not all launch the same kernels")
@@ -274,8 +299,11 @@ def measure(
         interval = median_interval(values, tick=tick)
         notes += interval_notes(interval)
         sm_hz, summary = clocks_of(samples), clocks.summary()
+        if method.lock_clocks is not None:
+            summary["locked"] = method.lock_clocks
         if len(sm_hz):
             summary.setdefault("sm_mhz", round(float(np.nanmedian(sm_hz)) / 1e6, 1))
+        notes += lock_notes(method.lock_clocks, sm_hz)
         roofline = None
         if method.strategy.times_work or gpu.device is None:
             roofline = make_roofline(gpu, demand, counters, interval.median, summary)
@@ -301,6 +329,8 @@ def measure(
                 kernels=kernel_times(samples),
                 reported=reported_by(samples),
                 counters=counters.values,
+                energy_per_call=used.energy_j,
+                peak_memory=used.peak_memory,
                 roofline=roofline,
                 notes=tuple(notes),
                 cost=state.cost,
@@ -333,6 +363,23 @@ def _prepare(gpu: Meter, call: MeasuredCall, method: Method) -> _State:
     call.step_ns = SIMULATED_STEP_NS if simulated and method.strategy.clock_step_ns else method.strategy.clock_step_ns
     method.strategy.prepare(gpu, call, warmup.call_ns, method.cold)
     return _State(Series(call), warmup, notes, cost={"warmup": time.monotonic() - began})
+
+
+def _normal_mhz(gpu: Meter, target: ClockTarget | None) -> float:
+    """What the SM clock should be where it is locked; 0: the highest that the GPU has."""
+    if target == "base":
+        state = gpu.clocks.read()
+        return state.sm_mhz if state is not None else 0.0
+    return float(target) if isinstance(target, int) else 0.0
+
+
+def lock_notes(target: ClockTarget | None, sm_hz: Float64) -> list[str]:
+    """Where the clock was another one than it was locked to."""
+    if not isinstance(target, int) or not len(sm_hz):
+        return []
+    ran = float(np.nanmedian(sm_hz)) / 1e6
+    off = abs(ran - target) > MAX_CLOCK_CHANGE * target
+    return [f"the SM clock was {ran:.0f} MHz, though locked to {target}"] if off else []
 
 
 def stamp_notes(gpu: Meter) -> list[str]:

@@ -90,6 +90,9 @@ class HostGpu:
     def hold(self, ns: int) -> None:
         raise _no_gpu("streams")
 
+    def peak_memory(self, function: Callable[[], object]) -> int | None:
+        return None
+
     def prepare_stamps(self, count: int) -> None:
         raise _no_gpu("clocks")
 

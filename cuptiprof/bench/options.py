@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from cuptiprof.bench.sampling import Strategy
     from cuptiprof.bench.stats.stopping import Rule
+    from cuptiprof.data.clock_state import ClockTarget
 
 
 class CommonOptions(TypedDict, total=False):
@@ -28,6 +29,10 @@ class CommonOptions(TypedDict, total=False):
         stop: when to stop; default: :func:`cuptiprof.bench.default_rule`.
         max_seconds: stop then at the latest, with what there is; default: 3.
         warmup_seconds: warm up for so long at most after the first call; default: 1.
+        lock_clocks: lock the SM clock meanwhile: "base" (what the board keeps up under any load), "max", or MHz. Takes root.
+        energy: also measure the energy of a call, about a second of calls more.
+        memory: also measure what a call allocates at its highest, beyond what was there before; one call more. PyTorch only, whose
+            peak statistics start anew.
     """
 
     strategy: str | Strategy
@@ -36,6 +41,9 @@ class CommonOptions(TypedDict, total=False):
     stop: Rule | None
     max_seconds: float
     warmup_seconds: float
+    lock_clocks: ClockTarget | None
+    energy: bool
+    memory: bool
 
 
 class Options(CommonOptions, total=False):

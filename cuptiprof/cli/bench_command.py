@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from cuptiprof.bench.counted_calls import Demand
 from cuptiprof.bench.environment import environment
-from cuptiprof.bench.measure import L2_STATES
+from cuptiprof.bench.measure import CLOCK_NAMES, L2_STATES
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.plots.canvas import FORMATS as PLOT_FORMATS
 from cuptiprof.bench.plots.canvas import check_format, load_matplotlib
@@ -36,6 +36,7 @@ from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.running import Task, run, tasks_of
 from cuptiprof.cli.argument_types import seconds
 from cuptiprof.cli.bench_progress import Progress, describe
+from cuptiprof.device.locked_clocks import unlock_all
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, MetricError, ResultError
 from cuptiprof.report.render import render_for
 from cuptiprof.text.names import printable
@@ -86,6 +87,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is timed (default: as the benchmark says, or kernel, or cpu for --device host)",
     )
     how.add_argument("--l2", choices=L2_STATES, help="state of the L2 cache before each call")
+    how.add_argument(
+        "--lock-clocks", type=_clock, metavar="CLOCK", help="lock the SM clock meanwhile: base, max or MHz; takes root"
+    )
+    how.add_argument("--energy", action="store_true", help="also measure the energy of a call (NVML)")
+    how.add_argument(
+        "--memory", action="store_true", help="also measure what a call allocates at its highest (PyTorch)"
+    )
     how.add_argument("--time", type=seconds, metavar="S", help="seconds of measuring a point, at most")
     how.add_argument("--timeout", type=seconds, metavar="S", default=600.0, help="seconds a point may take in all (default 600)")  # fmt: skip
     out = parser.add_argument_group("results")
@@ -192,6 +200,7 @@ class _Sweep:
             _say(f"{describe(row)}; it does not come back, so the sweep ends here. {self._how_to_go_on()}")
         finally:
             sys.stderr.flush()
+            unlock_all()
             os._exit(1)
 
     def run(self, baseline: Results | None) -> int:
@@ -305,12 +314,27 @@ def _check(a: argparse.Namespace) -> None:
         (a.resume and a.force_overwrite, "--resume and --force-overwrite exclude each other"),
     ]
     stored = [t for t in a.target if not t.partition("::")[0].endswith(".py")]
-    measuring = ("param", "device", "metrics", "strategy", "l2", "time", "json", "resume")
+    measuring = (
+        "param",
+        "device",
+        "metrics",
+        "strategy",
+        "l2",
+        "lock_clocks",
+        "energy",
+        "memory",
+        "time",
+        "json",
+        "resume",
+    )
     if stored:
         wrong.append(
             (len(stored) < len(a.target), f"{stored[0]} is a file of results: it is not shown while others are run")
         )
-        wrong += [(bool(getattr(a, o)), f"{stored[0]} is read, not measured: --{o} does not fit") for o in measuring]
+        wrong += [
+            (bool(getattr(a, o)), f"{stored[0]} is read, not measured: --{o.replace('_', '-')} does not fit")
+            for o in measuring
+        ]
     for is_wrong, message in wrong:
         if is_wrong:
             a.parser.error(message)
@@ -329,8 +353,23 @@ def _check_pictures(arguments: argparse.Namespace, names: set[str]) -> None:
 
 def _overrides(a: argparse.Namespace) -> Mapping[str, Any]:
     metrics = tuple(m.strip() for m in a.metrics.split(",") if m.strip()) if a.metrics is not None else None
-    given = {"strategy": a.strategy, "metrics": metrics, "l2": a.l2, "max_seconds": a.time}
+    given = {
+        "strategy": a.strategy,
+        "metrics": metrics,
+        "l2": a.l2,
+        "max_seconds": a.time,
+        "lock_clocks": a.lock_clocks,
+    }
+    given |= {"energy": a.energy or None, "memory": a.memory or None}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _clock(text: str) -> str | int:
+    if text in CLOCK_NAMES:
+        return text
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no clock: base, max or MHz")
+    return int(text)
 
 
 def _percent(text: str) -> float:

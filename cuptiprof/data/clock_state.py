@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
+
+from cuptiprof.errors import BenchError
 
 # nvml.h, nvmlClocksEventReason*: what holds the clocks down against the program's will.
 SLOWDOWNS = {
@@ -14,6 +16,10 @@ SLOWDOWNS = {
 }
 POWER_CAP = 0x04
 """nvmlClocksEventReasonSwPowerCap: the usual state of a GPU under a large matrix product, so not a fault of the run."""
+
+
+ClockTarget: TypeAlias = Literal["base", "max"] | int
+"""What the SM clock is locked to: what the board keeps up under any load, its highest, or MHz."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class ClockState:
 
 
 class ClockReader(Protocol):
-    """Reads the clocks, or says why it cannot."""
+    """Reads and locks the clocks of a GPU, or says why it cannot."""
 
     why_not: str
 
@@ -41,6 +47,15 @@ class ClockReader(Protocol):
 
     def others(self) -> list[int]:
         """Process IDs of other programs on the GPU."""
+
+    def lock(self, target: ClockTarget) -> None:
+        """Lock the SM clock. Raises BenchError: it cannot be."""
+
+    def unlock(self) -> None:
+        """The clock is the GPU's own again. Raises BenchError: it cannot be."""
+
+    def energy_j(self) -> float | None:
+        """What the board has used so far, J; it moves every 20 to 100 ms. None: it does not tell."""
 
 
 @dataclass
@@ -54,3 +69,17 @@ class NoClocks:
 
     def others(self) -> list[int]:
         return []
+
+    def lock(self, target: ClockTarget) -> None:
+        raise cannot_lock(self.why_not or "there is no GPU")
+
+    def unlock(self) -> None:
+        """Nothing is locked."""
+
+    def energy_j(self) -> float | None:
+        return None
+
+
+def cannot_lock(why: str, hint: str = "leave lock_clocks= out") -> BenchError:
+    """What is said of clocks that cannot be locked."""
+    return BenchError(f"the clocks cannot be locked: {why}", hint=hint)

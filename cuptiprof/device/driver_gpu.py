@@ -200,6 +200,9 @@ class DriverGpu:
         major, minor = DeviceAttribute.COMPUTE_CAPABILITY_MAJOR, DeviceAttribute.COMPUTE_CAPABILITY_MINOR
         return self.attribute(major), self.attribute(minor)
 
+    def peak_memory(self, function: Callable[[], object]) -> int | None:
+        return None
+
     def prepare_stamps(self, count: int) -> None:
         if not self._can_stamp and not self.why_no_stamps:
             try:

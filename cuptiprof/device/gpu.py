@@ -83,6 +83,9 @@ class Meter(Protocol):
     def hold(self, ns: int) -> None:
         """Keep the stream busy for `ns`, so that what is enqueued meanwhile waits for nothing but the GPU."""
 
+    def peak_memory(self, function: Callable[[], object]) -> int | None:
+        """Bytes that a call allocates at its highest, beyond what was there before; None: nothing here tells it."""
+
     def prepare_stamps(self, count: int) -> None:
         """Room for so many stamps, all zeros. Where there can be none :attr:`why_no_stamps` says why."""
 

@@ -1,4 +1,4 @@
-"""The clocks of a GPU as NVML reads them."""
+"""The clocks of a GPU as NVML reads and locks them, and the energy that it has used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import contextlib
 import os
 from typing import Any
 
-from cuptiprof.data.clock_state import ClockReader, ClockState, NoClocks
+from cuptiprof.data.clock_state import ClockReader, ClockState, ClockTarget, NoClocks, cannot_lock
+from cuptiprof.errors import BenchError
+
+_LOCK_HINTS = {  # nvmlReturn_t
+    3: "NVML locks clocks of Volta and later, and not of a part of a GPU (MIG) or in most virtual machines",
+    4: "it takes root: run as root, or have an administrator set `nvidia-smi -lgc MHZ` and leave lock_clocks= out",
+}
 
 
 class NvmlClocks:
@@ -45,6 +51,30 @@ class NvmlClocks:
         if len(pids) == 1:
             return []  # this one: in a container NVML has other process IDs than the program knows
         return sorted(pids - {os.getpid()})
+
+    def lock(self, target: ClockTarget) -> None:
+        nvml, gpu = self._nvml, self._handle
+        try:
+            if target == "base":
+                mhz = nvml.NVML_CLOCK_LIMIT_ID_TDP
+            else:
+                mhz = nvml.nvmlDeviceGetMaxClockInfo(gpu, nvml.NVML_CLOCK_SM) if target == "max" else target
+            nvml.nvmlDeviceSetGpuLockedClocks(gpu, mhz, mhz)
+        except nvml.NVMLError as e:
+            raise cannot_lock(f"NVML: {e}", _LOCK_HINTS.get(e.value, "leave lock_clocks= out")) from None
+
+    def unlock(self) -> None:
+        try:
+            self._nvml.nvmlDeviceResetGpuLockedClocks(self._handle)
+        except self._nvml.NVMLError as e:
+            raise BenchError(f"the clocks stay locked: NVML: {e}", hint="`nvidia-smi -rgc` resets them") from None
+
+    def energy_j(self) -> float | None:
+        try:
+            return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1000  # from mJ
+        except self._nvml.NVMLError as e:
+            self.why_not = f"NVML: {e}"
+            return None
 
 
 def nvml_clocks(pci_bus_id: str) -> ClockReader:

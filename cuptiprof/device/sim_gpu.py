@@ -129,6 +129,9 @@ class SimGpu:
     def hold(self, ns: int) -> None:
         self.sim.launch(HOLD, duration_ns=ns)
 
+    def peak_memory(self, function: Callable[[], object]) -> int | None:
+        return None
+
     def prepare_stamps(self, count: int) -> None:
         self._stamps = list(itertools.islice(_numbers, count))
 

@@ -46,6 +46,15 @@ class TorchGpu(DriverGpu):
     def elapsed_ns(self, first: Any, second: Any) -> float:
         return float(first.elapsed_time(second)) * 1e6
 
+    def peak_memory(self, function: Callable[[], object]) -> int | None:
+        cuda = self._torch.cuda
+        self.synchronize()
+        before = int(cuda.memory_allocated())
+        cuda.reset_peak_memory_stats()
+        function()
+        self.synchronize()
+        return int(cuda.max_memory_allocated()) - before
+
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
         cuda = self._torch.cuda
         if cuda.is_current_stream_capturing():

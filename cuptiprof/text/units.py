@@ -76,6 +76,11 @@ def format_flop_rate(value: float) -> str:
     return f"{format_flop(value)}/s"
 
 
+def format_energy(joules: float) -> str:
+    """Energy with a decimal prefix: 60.000mJ."""
+    return _scaled(joules * 1e9, 1000, ("nJ", "uJ", "mJ", "J", "kJ"))
+
+
 def _scaled(value: float, step: int, units: Sequence[str]) -> str:
     for unit in units[:-1]:
         text = _significant(value, 5)

@@ -21,7 +21,7 @@ from cuptiprof.errors import BenchError, ResultError
 from cuptiprof.text.html import html_text
 from cuptiprof.text.metric_units import format_metric
 from cuptiprof.text.names import printable
-from cuptiprof.text.units import format_byte_rate, format_flop_rate, format_time
+from cuptiprof.text.units import format_byte_rate, format_bytes, format_energy, format_flop_rate, format_time
 
 MAX_KERNELS_SHOWN = 8
 NAME_WIDTH = 64
@@ -57,6 +57,8 @@ class Measurement:
         warmup_calls, first_call_ns: calls before, and what the very first took (wall time; compilation is in it).
         kernels: of strategy "kernel": what the calls are made of, the longest first.
         counters: values over one call, in the order asked for.
+        energy_per_call: J of one call, of the whole board; NaN: not asked for, or not known.
+        peak_memory: bytes that a call allocates at its highest, beyond what was there before; None: not asked for, or not known.
         reported: of strategy "manual": the other numbers that the function returned with its time, by name, shape (n,) each.
         notes: what a reader must know: what disturbed the run, what could not be read.
         cost: s the harness took, by phase ("warmup", "measuring", "counters").
@@ -82,6 +84,8 @@ class Measurement:
     first_call_ns: float = math.nan
     kernels: tuple[KernelTime, ...] = ()
     counters: tuple[CounterValue, ...] = ()
+    energy_per_call: float = math.nan
+    peak_memory: int | None = None
     reported: Mapping[str, Float64] = field(default_factory=dict)
     roofline: Roofline | None = None
     notes: tuple[str, ...] = ()
@@ -164,7 +168,7 @@ class Measurement:
             ResultError: not a measurement, or of another format.
         """
         given = {k: with_nan(v) if k in _NUMBERS and v is not None else v for k, v in data.items()}
-        for name in ("first_call_ns", "tick"):
+        for name in ("first_call_ns", "tick", "energy_per_call"):
             if given.get(name) is None:
                 given.pop(name, None)
         stored = msgspec.structs.asdict(checked(given, _Stored, f"not a measurement of format {FORMAT}"))
@@ -209,6 +213,8 @@ class _Stored(msgspec.Struct):
     first_call_ns: float = math.nan
     kernels: tuple[KernelTime, ...] = ()
     counters: tuple[CounterValue, ...] = ()
+    energy_per_call: Annotated[float, msgspec.Meta(ge=0)] = math.nan
+    peak_memory: Annotated[int, msgspec.Meta(ge=0)] | None = None
     reported: dict[str, Series] = {}
     roofline: Roofline | None = None
     notes: tuple[str, ...] = ()
@@ -266,9 +272,20 @@ def _lines(m: Measurement) -> Iterator[str]:
     for c in m.counters:
         value = "no value" if math.isnan(c.value) else format_metric(c.value, c.unit)
         yield f"  {c.name:45} {value}"
+    yield from _beside_time(m)
     yield from _roofline(m)
     yield f"  {_how(m)}"
     yield from (f"  note: {note}" for note in m.notes)
+
+
+def _beside_time(m: Measurement) -> Iterator[str]:
+    known = m.sm_hz[~np.isnan(m.sm_hz)]
+    if known.size:
+        yield f"  {'SM clock':15}{np.median(known) / 1e6:,.0f} MHz"
+    if math.isfinite(m.energy_per_call):
+        yield f"  {'energy':15}{format_energy(m.energy_per_call)} a call"
+    if m.peak_memory is not None:
+        yield f"  {'peak memory':15}{format_bytes(m.peak_memory)}"
 
 
 def _roofline(m: Measurement) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_heade
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.stats.statistics import mad
 from cuptiprof.report.model import Report, left_out
+from cuptiprof.text.units import format_energy
 
 MAX_NAMED = 3
 """Points that a note names."""
@@ -71,6 +73,13 @@ def results_report(
     table.add("l2", "L2", "label", each(lambda m: m.l2), human=len({m.l2 for m in measured if m}) > 1)
     for name, unit in _counters(m for m in measured if m is not None).items():
         table.add(name, name, "metric", each(partial(_counter, name)), unit=unit)
+    clock = each(lambda m: round(float(np.nanmedian(m.sm_hz)) / 1e6, 1) if len(m.sm_hz) else None)
+    table.add_if_any("sm_mhz", "SM clock", "metric", clock, unit="MHz", human=False)
+    energy = each(lambda m: m.energy_per_call if math.isfinite(m.energy_per_call) else None)
+    said = [None if e is None else format_energy(e) for e in energy]
+    table.add_if_any("energy", "Energy", "label", said, machine=False)
+    table.add_if_any("energy_joules", "Energy", "metric", energy, unit="J", human=False)
+    table.add_if_any("peak_memory_bytes", "Peak memory", "bytes", each(lambda m: m.peak_memory))
     roof = [m.roofline if m is not None else None for m in measured]
     table.add_if_any("flop_rate", "FLOP/s", "flop_rate", [r and r.flop_rate for r in roof])
     table.add_if_any("byte_rate", "Bytes/s", "byte_rate", [r and r.byte_rate for r in roof])

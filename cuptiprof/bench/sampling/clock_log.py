@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
+from typing import Any
 
 from cuptiprof.data.clock_state import POWER_CAP, ClockReader, ClockState
 
@@ -86,7 +87,7 @@ class ClockLog:
             out.append(f"the SM clock went between {min(sm):.0f} and {max(sm):.0f} MHz")
         return out
 
-    def summary(self) -> dict[str, float]:
+    def summary(self) -> dict[str, Any]:
         """Median readings: "sm_mhz", "memory_mhz", "temperature", "power_w"; empty where there are none."""
         states = self._known()
         names = ("sm_mhz", "memory_mhz", "temperature", "power_w") if states else ()
