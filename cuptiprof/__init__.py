@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _installed  # first: says what is wrong where the compiled part is missing
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.regions.region import current_region, inherit, region
+from cuptiprof.regions.carry import carry
+from cuptiprof.regions.region import region
 from cuptiprof.session.profile import profile
 from cuptiprof.session.schedule import schedule
 from cuptiprof.version import __version__
@@ -36,9 +37,8 @@ __all__ = [
     "__version__",
     "bench",
     "benchmark",
+    "carry",
     "compare",
-    "current_region",
-    "inherit",
     "open",
     "profile",
     "region",

@@ -25,9 +25,10 @@ std::optional<RegionToken> current() {
 
 void register_hand_over(py::module_& m) {
   py::class_<RegionToken>(m, "RegionToken",
-                          "The region that was open where it was taken; for cuptiprof.inherit.");
+                          "The region that was open where it was taken; for cuptiprof.carry.");
   m.def("_hand_over", &current,
         "A token of the calling thread's and task's innermost region; None: none is open.");
+  m.def("_task", &task, "What tells the running contextvars.Context from others; 0: the thread's outermost.");
   m.def(
       "_adopt", [](const RegionToken& token) { return adopt_region(token, task()); }, py::arg("token"),
       "Work of the calling thread and task belongs to the token's region from now on; the ID for _release.");

@@ -2,7 +2,7 @@
 
 Three ways are followed: ``threading.Thread.start``, ``ThreadPoolExecutor.submit`` (and with it asyncio's
 ``run_in_executor`` and ``to_thread``), and calls of torch's autograd engine, whose own threads work for the caller. Anything else is
-for ``cuptiprof.inherit``. Threads of a pool serve everybody: they do not belong to the region they happened to be started in.
+for ``cuptiprof.carry``. Threads of a pool serve everybody: they do not belong to the region they happened to be started in.
 """
 
 from __future__ import annotations

@@ -224,28 +224,28 @@ def test_work_given_to_a_pool(gpu: ScenarioGpu) -> None:
     assert regions_of(collected(gpu, body)) == want
 
 
-def test_a_token(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
-    assert cuptiprof.current_region() is None  # nothing is collected
-
+def test_what_is_carried(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
     def body() -> None:
-        assert cuptiprof.current_region() is None
+        nowhere = cuptiprof.carry(lambda: gpu.launch("nothing"))
         with cuptiprof.region("outer"):
             with cuptiprof.region("inner"):
-                token = cuptiprof.current_region()
+                carried = cuptiprof.carry()
 
                 def given() -> None:
                     gpu.launch("before")
-                    with cuptiprof.inherit(token):
+                    with carried:
                         gpu.launch("given")
                         with cuptiprof.region("own"):
                             gpu.launch("nested")
                     gpu.launch("after")
 
                 elsewhere.run(given)
-                elsewhere.run(cuptiprof.inherit(token)(lambda: gpu.launch("decorated")))
-            elsewhere.run(cuptiprof.inherit(token)(lambda: gpu.launch("closed")))
-        elsewhere.run(cuptiprof.inherit(token)(lambda: gpu.launch("all_closed")))
-        elsewhere.run(cuptiprof.inherit(None)(lambda: gpu.launch("nothing")))
+                elsewhere.run(cuptiprof.carry(lambda: gpu.launch("decorated")))
+                closed = cuptiprof.carry(lambda: gpu.launch("closed"))
+                all_closed = cuptiprof.carry(lambda: gpu.launch("all_closed"))
+            elsewhere.run(closed)
+        elsewhere.run(all_closed)
+        elsewhere.run(nowhere)
 
     r = collected(gpu, body)
     assert regions_of(r) == {
@@ -261,20 +261,58 @@ def test_a_token(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
     assert sorted(r.regions["path"]) == ["outer", "outer/inner", "outer/inner/own"]
 
 
-def test_a_token_of_another_session(gpu: ScenarioGpu) -> None:
-    tokens = []
+def test_what_is_carried_serves_several_at_once(gpu: ScenarioGpu) -> None:
+    """Four threads, and two tasks that interleave on one, work for the same region and leave it in any order."""
+
+    async def task(name: str, carried: Any, first: asyncio.Event, last: asyncio.Event) -> None:
+        with carried:
+            first.set()
+            await last.wait()
+            gpu.launch(f"{name}_in")
+        gpu.launch(f"{name}_out")
+
+    async def both(carried: Any) -> None:
+        a, b = asyncio.Event(), asyncio.Event()  # a enters, b enters, a leaves, b leaves
+        await asyncio.gather(task("a", carried, a, b), task("b", carried, b, a))
+
+    def body() -> None:
+        with cuptiprof.region("r"):
+            carried = cuptiprof.carry()
+            gate = threading.Barrier(4)
+
+            def work(i: int) -> None:
+                for _ in range(20):
+                    gate.wait()
+                    with carried:
+                        gpu.launch(f"in{i}")
+                    gpu.launch(f"out{i}")
+
+            with ThreadPool(4) as pool:
+                pool.map(work, range(4), chunksize=1)
+                pool.apply(asyncio.run, (both(carried),))
+
+    want = {f"in{i}": "r" for i in range(4)} | {f"out{i}": "" for i in range(4)}
+    want |= {"a_in": "r", "b_in": "r", "a_out": "", "b_out": ""}
+    assert regions_of(collected(gpu, body)) == want
+
+
+def test_what_is_carried_knows_generators(gpu: ScenarioGpu) -> None:
+    def pieces() -> Any:
+        yield 1
+
+    with pytest.raises(TypeError, match="generator"):
+        cuptiprof.carry(pieces)
+
+
+def test_what_an_earlier_session_carried(gpu: ScenarioGpu) -> None:
+    carried = []
 
     def take() -> None:
         with cuptiprof.region("then"):
-            tokens.append(cuptiprof.current_region())
-
-    def use() -> None:
-        with cuptiprof.inherit(tokens[0]):
-            gpu.launch("k")
+            carried.append(cuptiprof.carry(lambda: gpu.launch("k")))
 
     collected(gpu, take)
-    assert tokens[0] is not None
-    assert regions_of(collected(gpu, use)) == {"k": ""}
+    assert regions_of(collected(gpu, carried[0])) == {"k": ""}
 
 
 def test_autograd_threads_work_for_who_called_backward(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
@@ -382,7 +420,7 @@ def test_left_on_another_thread(gpu: ScenarioGpu, elsewhere: Elsewhere) -> None:
             crossing.__enter__()
             gpu.launch("in")
             elsewhere.run(lambda: crossing.__exit__(None, None, None))
-            assert cuptiprof.current_region() is None
+            assert _core._hand_over() is None
             gpu.launch("after")
 
     r = collected(gpu, body)
@@ -397,13 +435,13 @@ def test_hand_over_with_counters(gpu: ScenarioGpu, elsewhere: Elsewhere, countin
         with cuptiprof.region("r"):
             in_thread(lambda: gpu.launch("started"))
             elsewhere.run(lambda: gpu.launch("unknown"))
-            elsewhere.run(cuptiprof.inherit(cuptiprof.current_region())(lambda: gpu.launch("given")))
+            elsewhere.run(cuptiprof.carry(lambda: gpu.launch("given")))
             crossing = cuptiprof.region("crossing")
             crossing.__enter__()
             elsewhere.run(lambda: crossing.__exit__(None, None, None))
             gpu.launch("after")
-            token = cuptiprof.current_region()
-        elsewhere.run(cuptiprof.inherit(token)(lambda: gpu.launch("closed")))
+            closed = cuptiprof.carry(lambda: gpu.launch("closed"))
+        elsewhere.run(closed)
 
     r = collected(gpu, body, metrics=["inst_executed"], regions="r")
     want = {"started": "r", "given": "r", "after": "r"}

@@ -181,7 +181,7 @@ def nothing_launched(name: str, outside: int) -> BenchError:
     if outside:
         return BenchError(
             f"{name!r} launches nothing on the thread that calls it; {outside} kernels or copies came from other threads",
-            hint="""a thread that the function starts works for it, one that is handed cuptiprof.current_region() too; strategy="wall" measures any""",
+            hint="""a thread that the function starts works for it, one that is given work by cuptiprof.carry() too; strategy="wall" measures any""",
         )
     return BenchError(
         f"{name!r} gives the GPU nothing to do",
