@@ -16,6 +16,7 @@ from cuptiprof.bench.measure import bench
 from cuptiprof.bench.options import Options, SweepOptions
 from cuptiprof.bench.results.baseline import compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
+from cuptiprof.bench.results.history import History, read_history
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import CounterValue, Discard, Interval, KernelTime, Roofline
 from cuptiprof.bench.results.store import Results, read_results
@@ -35,6 +36,7 @@ __all__ = [
     "Discard",
     "Event",
     "Graph",
+    "History",
     "Interval",
     "Kernel",
     "KernelTime",
@@ -59,6 +61,7 @@ __all__ = [
     "default_rule",
     "judge",
     "judge_pairs",
+    "read_history",
     "read_results",
     "run_benchmarks",
     "skip",

@@ -19,7 +19,7 @@ GIT_TIMEOUT_S = 2  # for git to answer
 
 def environment(gpu: Meter) -> dict[str, Any]:
     """Plain values by name: "chip", "simulated", "cupti_version", "driver_version", "cuptiprof_version", "python_version",
-    "torch_version" and "triton_version" (where they are in use), "host", "cpu", "commit" and "changed" (of the checkout the
+    "torch_version" and "triton_version" (where they are in use), "host", "cpu", "commit", "commit_time" (Unix, s; 0: not known) and "changed" (of the checkout the
     program runs in; empty if there is none), "time" (Unix, s)."""
     device = gpu.device.metadata() if gpu.device else {}
     return {
@@ -62,4 +62,9 @@ def _commit(folder: str) -> dict[str, Any]:
         return done.stdout.strip() if done.returncode == 0 else ""
 
     commit = git("rev-parse", "HEAD")
-    return {"commit": commit, "changed": bool(commit and git("status", "--porcelain", "--untracked-files=no"))}
+    when = git("show", "--no-patch", "--format=%ct", "HEAD")
+    return {
+        "commit": commit,
+        "commit_time": int(when) if when.isdecimal() else 0,
+        "changed": bool(commit and git("status", "--porcelain", "--untracked-files=no")),
+    }

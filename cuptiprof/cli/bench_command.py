@@ -1,6 +1,6 @@
 """Run the benchmarks of a Python file over their parameters, or show and compare stored results.
 
-FILE.py[::NAME] is run; any other file is read as results of `--json`. Exit status: 0 all is well, 1 a point failed or is slower,
+FILE.py[::NAME] is run; any other file is read as results of `--json`, a folder of them as times by commit. Exit status: 0 all is well, 1 a point failed or is slower,
 2 it could not begin, 130 interrupted.
 """
 
@@ -24,10 +24,13 @@ from cuptiprof.bench.plots.canvas import check_format, load_matplotlib
 from cuptiprof.bench.plots.over_parameter import QUANTITIES
 from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
+from cuptiprof.bench.results.history import History, file_of_run, gather
 from cuptiprof.bench.results.processes import pool
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
+from cuptiprof.bench.results.trends import find_trends
 from cuptiprof.bench.sampling import STRATEGIES
+from cuptiprof.bench.stats.change_points import ALPHA
 from cuptiprof.bench.stats.verdict import THRESHOLD
 from cuptiprof.bench.sweep import selection
 from cuptiprof.bench.sweep.discover import find_benchmarks
@@ -52,7 +55,9 @@ EXAMPLES = """examples:
   cuptiprof bench bench_attention.py --json new.jsonl --resume            (goes on after an interruption)
   cuptiprof bench new.jsonl --baseline main.jsonl --format markdown      (compares stored results)
   cuptiprof bench new-*.jsonl --baseline main-1.jsonl --baseline main-2.jsonl    (several processes a side)
-  cuptiprof bench new.jsonl --plot times.svg --x n --roofline roofline.svg --histograms samples.png"""
+  cuptiprof bench new.jsonl --plot times.svg --x n --roofline roofline.svg --histograms samples.png
+  cuptiprof bench bench_attention.py --json history/      (a folder: a file for each run)
+  cuptiprof bench history/ --plot trend.svg               (times by commit, and the steps in them)"""
 
 INTERRUPTED = 130
 
@@ -62,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "target",
         nargs="+",
         metavar="FILE",
-        help="FILE.py[::NAME] to run, or results; several files of results are several processes",
+        help="FILE.py[::NAME] to run, or results; several files of results are several processes; a folder of them is a history",
     )
     what = parser.add_argument_group("what to measure")
     what.add_argument(
@@ -97,14 +102,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--time", type=seconds, metavar="S", help="seconds of measuring a point, at most")
     how.add_argument("--timeout", type=seconds, metavar="S", default=600.0, help="seconds a point may take in all (default 600)")  # fmt: skip
     out = parser.add_argument_group("results")
-    out.add_argument("--json", metavar="OUT", help="write each point there as soon as it is measured, as a JSON line")
+    out.add_argument(
+        "--json",
+        metavar="OUT",
+        help="write each point there as soon as it is measured, as a JSON line; into a folder: a file a run",
+    )
     out.add_argument("-f", "--force-overwrite", action="store_true", help="replace existing results")
     out.add_argument("--format", choices=("table", "markdown", "csv", "json"), default="table")
     out.add_argument(
         "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
     )
     pictures = parser.add_argument_group("pictures", f"({', '.join(PLOT_FORMATS)})")
-    pictures.add_argument("--plot", metavar="PICTURE", help="draw --y over --x")
+    pictures.add_argument("--plot", metavar="PICTURE", help="draw --y over --x; of a folder, times over runs")
     pictures.add_argument("--x", metavar="PARAM", help="parameter of the plot's x axis")
     pictures.add_argument(
         "--y", choices=list(QUANTITIES), help="the plot's y axis: the time (default), or operations or bytes a second"
@@ -129,6 +138,8 @@ def main(arguments: argparse.Namespace) -> int:
     try:
         baseline = pool([read_results(b) for b in arguments.baseline]) if arguments.baseline else None
         conditions = [c for e in arguments.filter or () for c in selection.parse(e)]
+        if os.path.isdir(arguments.target[0]):
+            return _show_history(arguments, conditions)
         if not arguments.target[0].partition("::")[0].endswith(".py"):
             return _show(arguments, pool([read_results(t) for t in arguments.target]), baseline, conditions)
         with contextlib.redirect_stdout(sys.stderr):  # what the file prints is no part of the table
@@ -168,12 +179,17 @@ class _Sweep:
         self.rows: list[Row] = []
         self.left: tuple[Task, ...] = tuple(tasks)
         self.writer: ResultsWriter | None = None
+        self.into: list[str] = []
         if arguments.json:
             self._open(tasks)
         self.progress = Progress(len(self.left))
 
     def _open(self, tasks: list[Task]) -> None:
         a = self.arguments
+        if os.path.isdir(a.json):
+            a.json = str(file_of_run(a.json, self.environment))
+            self.into = ["--json", a.json]
+            _say(f"results go to {a.json}")
         if a.resume and os.path.exists(a.json) and os.path.getsize(a.json):
             todo = plan(tasks, read_results(a.json), self.environment, timeout=a.timeout)
             self.rows, self.left = list(todo.done), todo.left
@@ -230,7 +246,8 @@ class _Sweep:
         if self.writer is None:
             return "Nothing was stored; with --json OUT it could go on."
         words = [w for w in sys.argv[1:] if w not in ("--resume", "-f", "--force-overwrite")]
-        return f"To go on: {shlex.join(['cuptiprof', *words, '--resume'])}"
+        # The last --json counts: of a folder it is the file in it.
+        return f"To go on: {shlex.join(['cuptiprof', *words, *self.into, '--resume'])}"
 
 
 def _show(arguments: argparse.Namespace, results: Results, baseline: Results | None, conditions: Any) -> int:
@@ -241,6 +258,25 @@ def _show(arguments: argparse.Namespace, results: Results, baseline: Results | N
         return 0
     _check_pictures(arguments, {name for row in rows for name in row.params})
     return _report(arguments, Results(tuple(rows), results.environment, results.notes), baseline)
+
+
+def _show_history(arguments: argparse.Namespace, conditions: Any) -> int:
+    """Of a folder of results."""
+    points, notes = gather(arguments.target[0])
+    points = selection.select(points, conditions, lambda point: point.params)
+    if arguments.list:
+        print("\n".join(f"{p.title}: {len(p.readings)} runs" for p in points))
+        return 0
+    if arguments.plot:
+        load_matplotlib()
+        check_format(arguments.plot)
+    history = History(tuple(find_trends(points, arguments.threshold, ALPHA)), tuple(notes))
+    form = None if arguments.format == "table" else arguments.format
+    sys.stdout.write(render_for(history.report(units=arguments.units), sys.stdout, form))
+    sys.stdout.flush()
+    if arguments.plot:
+        history.plot(arguments.plot)
+    return 0
 
 
 def _report(arguments: argparse.Namespace, results: Results, baseline: Results | None) -> int:
@@ -302,17 +338,26 @@ def _count_slower(comparison: BaselineComparison, limit: float | None) -> int:
 
 def _check(a: argparse.Namespace) -> None:
     """What argparse cannot know; ends with status 2."""
+    folder = os.path.isdir(a.target[0])
     wrong: list[tuple[bool, str]] = [
-        (bool(a.plot) != bool(a.x), "--plot and --x go together"),
+        (bool(a.plot) != bool(a.x) and not folder, "--plot and --x go together"),
         (bool(a.y) and not a.plot, "--y needs --plot"),
         (a.fail_if_slower is not None and not a.baseline, "--fail-if-slower needs --baseline"),
         (a.across_chips and not a.baseline, "--across-chips needs --baseline"),
         (a.in_cycles and not a.baseline, "--in-cycles needs --baseline"),
-        (a.threshold != THRESHOLD and not a.baseline, "--threshold needs --baseline"),
+        (
+            a.threshold != THRESHOLD and not (a.baseline or folder),
+            "--threshold needs --baseline, or a folder of results",
+        ),
         (a.force_overwrite and not a.json, "--force-overwrite needs --json"),
         (a.resume and not a.json, "--resume needs --json"),
         (a.resume and a.force_overwrite, "--resume and --force-overwrite exclude each other"),
+        (a.resume and a.json and os.path.isdir(a.json), f"--resume goes on with a file: which of those in {a.json}?"),
     ]
+    if folder:
+        wrong.append((len(a.target) > 1, f"{a.target[0]} is a folder of results: it is shown alone"))
+        of_one = ("x", "y", "histograms", "roofline", "baseline")
+        wrong += [(bool(getattr(a, o)), f"{a.target[0]} is a folder of results: --{o} is of one") for o in of_one]
     stored = [t for t in a.target if not t.partition("::")[0].endswith(".py")]
     measuring = (
         "param",

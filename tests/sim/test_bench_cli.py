@@ -323,6 +323,48 @@ def test_plot(compared: Path) -> None:
     assert done.returncode == 2 and "no parameter 'm'" in done.stderr and "[1/" not in done.stderr
 
 
+def test_history(folder: Path) -> None:
+    (folder / "history").mkdir()
+    for _ in range(2):
+        done = bench(folder, "bench_it.py::gemm", "--filter", "n=256", "--json", "history/")
+        assert done.returncode == 0 and "results go to history/" in done.stderr
+    assert len(list((folder / "history").iterdir())) == 2
+    done = bench(folder, "history", "--filter", "dtype=f16", "--plot", "t.svg", sim=False)
+    assert done.returncode == 0 and "too few runs (2) to tell a step from chance" in done.stdout
+    assert "1.0240us" in done.stdout and "gemm n=256 dtype=f16" in (folder / "t.svg").read_text()
+    rows = json.loads(bench(folder, "history/", "--format", "json", sim=False).stdout)["rows"]
+    assert [(r["dtype"], r["runs"], r["median_ns"]) for r in rows] == [("f16", 2, 1024.0), ("f32", 2, 2048.0)]
+    assert bench(folder, "history", "--list", sim=False).stdout.splitlines()[0] == "gemm n=256 dtype=f16: 2 runs"
+    assert "did you mean dtype?" in bench(folder, "history", "--filter", "dtyp=f16", sim=False).stderr
+    (folder / "empty").mkdir()
+    assert "empty has no results" in bench(folder, "empty", sim=False).stderr
+    for wrong in (["--x", "n"], ["--baseline", "b"], ["--json", "o"], ["history"], ["--histograms", "h.svg"]):
+        done = bench(folder, "history", *wrong, sim=False)
+        assert (
+            done.returncode == 2 and "is a folder of results" in done.stderr
+        ) or "is read, not measured" in done.stderr
+    done = bench(folder, "bench_it.py", "--json", "history", "--resume")
+    assert done.returncode == 2 and "which of those in history?" in done.stderr
+
+
+def test_a_run_of_a_history_that_is_interrupted_says_its_file(folder: Path) -> None:
+    (folder / "history").mkdir()
+    process = subprocess.Popen(
+        [*command("bench_it.py::many", "--json", "history"), "--device", "sim"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while "[2/200]" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    (stored,) = (folder / "history").iterdir()
+    assert process.returncode == 130
+    assert f"--json history --device sim --json history/{stored.name} --resume" in said
+
+
 @pytest.mark.parametrize(
     "arguments,message",
     [
