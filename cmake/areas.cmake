@@ -19,4 +19,8 @@ function(compile_by_area target)
     list(FILTER members INCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/csrc/(${AREA_${area}})[/.].*[.]cpp$")
     set_source_files_properties(${members} PROPERTIES UNITY_GROUP ${area})
   endforeach()
+  # CPython's internal headers are for those alone who ask for them.
+  set(apart ${sources})
+  list(FILTER apart INCLUDE REGEX "/csrc/bindings/frames/.*[.]cpp$")
+  set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

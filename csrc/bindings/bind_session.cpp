@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "bindings/bindings.h"
+#include "bindings/frames/python_lines.h"
 #include "collect/regions/regions.h"
 #include "cupti/api.h"
 #include "filter/kernel_filter.h"
@@ -28,7 +29,7 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
                                       bool share_cupti, const std::string& label, int drain_timeout_ms,
                                       std::shared_ptr<KernelFilter> filter,
                                       std::optional<CounterOptions> counters, bool follows_launches, int nvtx,
-                                      int frames) {
+                                      int frames, FrameOrigins frame_origins) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
@@ -47,6 +48,11 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   o.counters = std::move(counters);
   if (nvtx < 0 || nvtx > 2 || frames < 0 || frames > 2) throw py::value_error("no such level of a source");
   o.sources = {static_cast<ScopeLevel>(nvtx), static_cast<FrameLevel>(frames)};
+  if (frames != 0)
+    o.start_frames = [level = o.sources.frames, origins = std::move(frame_origins)] {
+      const py::gil_scoped_acquire held;
+      start_frames(level, origins);
+    };
   return std::make_unique<Session>(std::move(o));
 }
 
@@ -63,7 +69,8 @@ void register_session(py::module_& m) {
            py::arg("latency_timestamps") = false, py::arg("profiler_calls") = false,
            py::arg("share_cupti") = false, py::arg("label") = "", py::arg("drain_timeout_ms") = 1000,
            py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
-           py::arg("follows_launches") = true, py::arg("nvtx") = 0, py::arg("frames") = 0)
+           py::arg("follows_launches") = true, py::arg("nvtx") = 0, py::arg("frames") = 0,
+           py::arg("frame_origins") = FrameOrigins{})
       .def("start", &Session::start, py::arg("armed") = false, nogil,
            "Attaches to CUPTI; collects at once unless armed. Leaves nothing behind when it raises.")
       .def("pause", &Session::pause, nogil)

@@ -13,6 +13,7 @@ void define_counters(pybind11::class_<Session>& session);
 void register_counters_plan(pybind11::module_& m);
 void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
+void register_frames(pybind11::module_& m);
 void register_recorded(pybind11::module_& m);
 void register_probes(pybind11::module_& m);
 void register_hand_over(pybind11::module_& m);

@@ -12,6 +12,7 @@
 #include "cupti/call.h"
 #include "cupti/captures.h"
 #include "cupti/detach.h"
+#include "threads/frame_tree.h"
 
 namespace cuptiprof {
 void Activity::note_context(CUcontext context) noexcept {
@@ -135,6 +136,7 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
   x_losses.region_overflow.store(g_region_overflow.load());
   x_losses.unfollowed_threads.store(g_beyond_slots.load());
   count(x_losses.texts_lost, g_labels_lost.exchange(0) + g_scopes_lost.exchange(0));
+  x_losses.frames_lost.store(g_frames_lost.load());
   count(x_losses.metadata_dropped, g_metadata_dropped.exchange(0));
   count(x_losses.metadata_as_text, g_metadata_as_text.exchange(0));
 }

@@ -13,6 +13,7 @@
 #include "counters/make_strategy.h"
 #include "cupti/api.h"
 #include "launch/launch_gate.h"
+#include "threads/thread_slots.h"
 
 namespace cuptiprof {
 namespace {
@@ -183,6 +184,7 @@ void Session::start(bool armed) {
   x_pid = getpid();
   Activity& activity = Activity::instance();
   try {
+    if (x_options.sources.frames != FrameLevel::kOff) x_options.start_frames();
     activity.attach(x_options.api, x_options.activity);
     Decoder::Options d;
     d.keep = x_options.keep;
@@ -205,6 +207,7 @@ void Session::start(bool armed) {
     x_counters.reset();
     activity.detach();
     x_decoder.reset();
+    g_frame_source.store(nullptr);
     forget_labels();
     x_state = State::kIdle;
     x_pid = 0;
@@ -328,6 +331,7 @@ std::shared_ptr<Store> Session::stop() {
   x_taken = x_decoder->take(end);
   x_final = counts();
   x_decoder->finish();
+  g_frame_source.store(nullptr);
   forget_labels();
   x_state = State::kStopped;
   leave_place();

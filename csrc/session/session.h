@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "collect/records/decoder.h"
 #include "counters/strategy/counter_strategy.h"
 #include "store/store.h"
+#include "threads/frame_tree.h"
 
 namespace cuptiprof {
 
@@ -25,7 +27,6 @@ enum class ScopeLevel : uint8_t {
   kLaunch,  // known at launches
   kFull,    // with host times, in the tree of regions
 };
-enum class FrameLevel : uint8_t { kOff, kLine, kStack };
 
 // What else, beside regions and steps, tells whose a launch is.
 struct SessionSources {
@@ -47,6 +48,7 @@ struct SessionOptions {
   size_t buffer_count = 0;                     // of those; 0: as many as an eighth of the budget holds
   std::shared_ptr<const KernelFilter> filter;  // which kernels are kept; null: all
   SessionSources sources;                      // of scopes, beside regions and steps
+  std::function<void()> start_frames;          // sets g_frame_source, for sources.frames; throws Error
   std::string label;                           // who started it, for the error that a second session gets
   int drain_timeout_ms = 1000;                 // how long records of launches are waited for that do not come
   // Null: no counters. The caller gives strategy, pass groups and the selector's filter; what it is to know

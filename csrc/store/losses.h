@@ -23,6 +23,7 @@ namespace cuptiprof {
     "keywords of regions whose values could not be written: flops= that is no number, say")                  \
   X(metadata_as_text,                                                                                        \
     "keywords of regions that are no str, number, bool or short list of them: written as text (not a loss)") \
+  X(frames_lost, "launches whose Python line or stack found no room")                                        \
   X(configs_lost, "launch configurations without room: their grid is 0")                                     \
   X(unfollowed_threads, "launches and regions of threads beyond the 1,024 that are followed at once")        \
   X(spill_dropped, "rows lost because the disk did not keep up or failed")                                   \

@@ -22,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="RUN_OR_TRACE", help="a saved run, a folder of them, or a torch.profiler trace")
     parser.add_argument("-k", "--kernel-name", dest="kernels", metavar="PATTERN", help='glob or "regex:..."')
     add_format_arguments(parser)
+    parser.add_argument("--lines", action="append", metavar="PATTERN",
+                        help="for --view lines: functions of a file (train.py), around a line (train.py:42), or by name (Model.forward)")  # fmt: skip
 
 
 def _filtered(result: Result, pattern: str) -> Result:
@@ -50,6 +52,8 @@ def main(arguments: argparse.Namespace) -> int:
             result = open_run(path, progress)
         if arguments.kernels:
             result = _filtered(result, arguments.kernels)
-        reports += [result.report(v, **options) for v in arguments.view or ("overview",)]
+        for view in arguments.view or ("lines" if arguments.lines else "overview",):
+            of_lines = {"lines": arguments.lines} if view == "lines" else {}
+            reports.append(result.report(view, **options, **of_lines))
     print_reports(reports, arguments)
     return 0

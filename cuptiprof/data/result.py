@@ -15,6 +15,7 @@ from cuptiprof.text.html import html_line, html_table
 
 if TYPE_CHECKING:
     from cuptiprof.analysis.kernel_counters import Counters
+    from cuptiprof.analysis.python_stacks import PythonStacks
     from cuptiprof.filter.kernel_filter import KernelFilter
     from cuptiprof.report.model import Report
     from cuptiprof.report.views.key_averages import KeyAverages
@@ -72,7 +73,7 @@ class Losses(Mapping[str, int]):
 class Result:
     """An immutable set of tables (one attribute each: ``kernels``, ``memcpys``, ``memsets``, ``api_calls``,
     ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``overhead``, ``graph_launches``, ``contexts``,
-    ``streams``, ``devices``, ``regions``, ``markers``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
+    ``streams``, ``devices``, ``regions``, ``markers``, ``stacks``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
 
     Times are in ns on the run clock (``clock_to_unix`` converts).
     """
@@ -93,6 +94,7 @@ class Result:
     devices: Table
     regions: Table
     markers: Table
+    stacks: Table
     metric_ranges: Table
     metrics: Table
 
@@ -124,6 +126,13 @@ class Result:
 
             self._counters = Counters(self.tables["metric_ranges"], self.tables["metrics"], self.metadata)
         return self._counters
+
+    def python_stacks(self) -> PythonStacks:
+        """The Python stacks of a run with the source "stacks" or "lines":
+        ``result.python_stacks().frames(result.kernels["stack"][0])`` is where the first kernel was launched."""
+        from cuptiprof.analysis.python_stacks import PythonStacks
+
+        return PythonStacks(self)
 
     def __repr__(self) -> str:
         n = {t: len(self.tables[t]) for t in ("kernels", "memcpys", "memsets", "api_calls", "regions")}
@@ -208,8 +217,8 @@ class Result:
         self.export(path, format="chrome", overwrite=True)
 
     def report(self, view: str = "overview", **options: Any) -> Report:
-        """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``metrics``, ``events``, ``metrics-wide``,
-        ``metrics-long``, ``sections``, ``memory-path``, ``priorities``, ``samples``); print it, or ``.to("markdown")``.
+        """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``lines``, ``metrics``, ``events``,
+        ``metrics-wide``, ``metrics-long``, ``sections``, ``memory-path``, ``priorities``, ``samples``); print it, or ``.to("markdown")``.
 
         Raises:
             ResultError: an unknown view.

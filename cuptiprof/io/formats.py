@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.errors import ResultError
-from cuptiprof.io import chrome
+from cuptiprof.io import chrome, flame_files
 from cuptiprof.io.files import replacing_file
 
 
@@ -24,8 +24,16 @@ class Format:
     doc: str
 
 
-FORMATS = (Format("chrome", (".json", ".json.gz"), chrome.write, "Chrome/Perfetto trace as torch.profiler writes it"),)
-
+FORMATS = (  # the first whose suffix fits
+    Format(
+        "speedscope",
+        (".speedscope.json", ".speedscope.json.gz"),
+        flame_files.write_speedscope,
+        "flame graph by Python stack",
+    ),
+    Format("chrome", (".json", ".json.gz"), chrome.write, "Chrome/Perfetto trace as torch.profiler writes it"),
+    Format("collapsed", (".folded", ".folded.gz"), flame_files.write_collapsed, "collapsed stacks for flamegraph.pl"),
+)
 
 RUN_SUFFIX = ".cuptiprof"
 

@@ -12,7 +12,8 @@ from cuptiprof.device.devices import Device
 from cuptiprof.errors import BudgetError
 from cuptiprof.session.callers import who_started
 from cuptiprof.session.memory_limit import memory_limit
-from cuptiprof.session.sources import Sources, parse_sources
+from cuptiprof.session.python_frames import frame_origins
+from cuptiprof.session.sources import Sources, SourcesArgument, parse_sources
 from cuptiprof.text.sizes import parse_bytes
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Arguments:
             follows_launches: by callbacks; without them there are no regions and no count of launches.
 
         Raises:
-            BudgetError: the budget is too small for the buffers.
+            BudgetError: the budget is too small for the buffers. SessionError: Python's lines are asked for and cannot be read.
         """
         whole_run = self.filter is not None and self.filter.is_stateful  # selected after the run
         return _core.Session(
@@ -77,6 +78,7 @@ class Arguments:
             follows_launches=follows_launches,
             nvtx=self.sources.nvtx,
             frames=self.sources.frames,
+            frame_origins=frame_origins(self.sources),
         )
 
 
@@ -98,7 +100,7 @@ def check_arguments(
     latency_timestamps: bool,
     profile_from_start: bool,
     share_cupti: bool,
-    sources: str | Iterable[str] | Mapping[str, str] | None,
+    sources: SourcesArgument,
 ) -> Arguments:
     """The arguments of ``profile`` that do not concern counters or the schedule, checked.
 

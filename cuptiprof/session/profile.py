@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +24,7 @@ from cuptiprof.session.callers import warn_caller
 from cuptiprof.session.control import Control
 from cuptiprof.session.held import Held
 from cuptiprof.session.schedule import Action, Schedule
+from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
 from cuptiprof.session.torch_profiler import TorchProfilerWatch
@@ -91,7 +92,8 @@ class profile:
             counters nor the activity "graph".
         sources: where else, beside regions and steps, launches get their names from: "nvtx" (NVTX ranges), "lines" (the line of
             the program), "stacks" (the whole Python stack), a list of them, "all", or a mapping to levels: {"nvtx": "launch"}
-            knows what is open at launches only, "full" has host times too. See ``docs/regions.md``.
+            knows what is open at launches only, "full" has host times too. {"lines": {"packages": ["torch"]}}: lines of these
+            installed packages count as the program's own. See ``docs/regions.md`` and ``docs/python-lines.md``.
         schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
         on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
             schedule.
@@ -137,7 +139,7 @@ class profile:
         latency_timestamps: bool = False,
         profile_from_start: bool = True,
         share_cupti: bool = False,
-        sources: str | Iterable[str] | Mapping[str, str] | None = None,
+        sources: SourcesArgument = None,
         schedule: Schedule | None = None,
         on_ready: Callable[[profile], object] | None = None,
         progress: bool | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from cuptiprof.errors import SessionError
 from cuptiprof.text.nearest import nearest
@@ -25,26 +26,32 @@ class Sources:
     Attributes:
         nvtx: 0 off, 1 launch, 2 full.
         frames: 0 off, 1 the innermost line of the program, 2 the whole Python stack.
+        user_packages: installed packages whose lines count as the program's own.
     """
 
     nvtx: int = _OFF
     frames: int = _OFF
+    user_packages: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return any(getattr(self, f.name) != _OFF for f in fields(self))
+        return any(getattr(self, f.name) != _OFF for f in fields(self) if f.name != "user_packages")
 
 
-def parse_sources(sources: str | Iterable[str] | Mapping[str, str] | None) -> Sources:
-    """Read ``sources=``: a name, several, "all", or a mapping name -> level.
+SourcesArgument = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any]"] | None
+
+
+def parse_sources(sources: SourcesArgument) -> Sources:
+    """Read ``sources=``: a name, several, "all", or a mapping name -> level or options ({"lines": {"packages": ["torch"]}}).
 
     Raises:
-        SessionError: an unknown source, or a level that it does not have.
+        SessionError: an unknown source, or a level or an option that it does not have.
     """
     if sources is None:
         return Sources()
     if isinstance(sources, str):
         sources = list(LEVELS) if sources == "all" else [sources]
     wanted = dict(sources) if isinstance(sources, Mapping) else dict.fromkeys(sources, "")
+    packages: list[str] = []
     for name, level in wanted.items():
         if name not in LEVELS:
             near = nearest(str(name), LEVELS)
@@ -54,7 +61,28 @@ def parse_sources(sources: str | Iterable[str] | Mapping[str, str] | None) -> So
                 else f"one of: {', '.join(LEVELS)}; regions and steps are always known"
             )
             raise SessionError(f"unknown source {name!r} in sources=", hint=hint)
-        if level and level not in LEVELS[name]:
+        if isinstance(level, Mapping) and name in _OF_FRAMES:
+            packages += _packages(name, level)
+        elif level and level not in LEVELS[name]:
             raise SessionError(f"source {name!r} has no level {level!r}", hint=f"one of: {', '.join(LEVELS[name])}")
-    nvtx = {"full": 2, "launch": 1}[wanted["nvtx"] or "full"] if "nvtx" in wanted else _OFF
-    return Sources(nvtx=nvtx, frames=2 if "stacks" in wanted else 1 if "lines" in wanted else _OFF)
+    nvtx = {"full": 2, "launch": 1}[str(wanted["nvtx"]) or "full"] if "nvtx" in wanted else _OFF
+    frames = 2 if "stacks" in wanted else 1 if "lines" in wanted else _OFF
+    return Sources(nvtx=nvtx, frames=frames, user_packages=tuple(packages))
+
+
+_OF_FRAMES = ("lines", "stacks")
+
+
+def _packages(name: str, options: Mapping[str, Any]) -> list[str]:
+    unknown = sorted(set(options) - {"packages"})
+    given = options.get("packages", ())
+    if unknown:
+        raise SessionError(
+            f"source {name!r} has no option {unknown[0]!r}", hint='{"packages": ["torch"]} is the one it has'
+        )
+    packages = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(package, str) for package in packages):
+        raise SessionError(
+            f"source {name!r}: packages are names: {given!r}", hint='for example {"packages": ["torch"]}'
+        )
+    return packages

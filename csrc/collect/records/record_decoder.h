@@ -16,6 +16,7 @@
 
 #include "collect/records/known_resources.h"
 #include "collect/regions/correlation_map.h"
+#include "collect/regions/frame_texts.h"
 #include "collect/regions/region_tracker.h"
 #include "collect/regions/scope_texts.h"
 #include "cupti/record_versions.h"
@@ -110,6 +111,10 @@ class RecordDecoder {
   template <typename Row>
   void set_origin(Store& store, Row& row, const LaunchOrigin& origin) {
     if (origin.scopes != 0) row.nvtx = x_scope_texts.of(store, origin.scopes).nvtx;
+    if (origin.frame != 0) {
+      row.line = x_frame_texts.line(store, origin.frame);
+      row.stack = origin.frame;
+    }
   }
   uint32_t text(Store& store, const char* s) { return s ? store.text(s) : 0; }
 
@@ -145,6 +150,7 @@ class RecordDecoder {
   };
   std::vector<OpenMarker> x_markers;  // NVTX ranges begun and not yet ended
   ScopeTexts x_scope_texts;
+  FrameTexts x_frame_texts;
 };
 
 template <typename Row>

@@ -12,6 +12,7 @@ from cuptiprof.analysis.gpu_work import bandwidths, kernel_names, traced_graphs
 from cuptiprof.data.enums import MEMCPY_KINDS, MEMORY_KINDS, OVERHEAD_KINDS, SYNC_KINDS
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Table
+from cuptiprof.io.chrome.call_stack import CallStacks
 from cuptiprof.io.chrome.counter_tracks import kernel_args
 from cuptiprof.io.chrome.identity import Identity
 from cuptiprof.io.chrome.json_text import microseconds, quoted
@@ -34,6 +35,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
     names = quoted(ids.names)
     external = who.external_ids(table["correlation_id"], table["region_instance"])
     counters = kernel_args(result)
+    stacks = CallStacks(result)
     for rows in chunks(len(table)):
         get = _getter(table, rows)
         start = table["start"][rows]
@@ -55,6 +57,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
             channel,
             kind,
             counted,
+            stack,
         ) in zip(
             ids.ids[rows].tolist(),
             who.clock.ts(start),
@@ -72,6 +75,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
             get("channel_id"),
             get("channel_type"),
             counters(rows),
+            stacks.texts(table, rows),
             strict=True,
         ):
             extra = f',"graph id":{graph},"graph node id":{node}' if graph or node else ""
@@ -80,7 +84,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
             texts.append(
                 f'{{"ph":"X","cat":"kernel","name":{names[name]},"pid":{device},"tid":{row},"ts":{ts},"dur":{dur},'
                 f'"args":{{{_external(ext)}"queued":{queued},"device":{device},"context":{context},"stream":{stream},'
-                f'"correlation":{correlation},{launches.text(device, config)}{extra}{counted}}}}}'
+                f'"correlation":{correlation},{launches.text(device, config)}{extra}{counted}{stack}}}}}'
             )
         yield texts
 
@@ -88,6 +92,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
 def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     table = result.tables["memcpys"]
     external = who.external_ids(table["correlation_id"], table["region_instance"])
+    stacks = CallStacks(result)
     for rows in chunks(len(table)):
         get = _getter(table, rows)
         peers = zip(get("is_peer"), get("src_device"), get("dst_device"), strict=True)
@@ -96,8 +101,8 @@ def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
             for kind, src, dst in zip(get("copy_kind"), get("src_kind"), get("dst_kind"), strict=True)
         ]
         extras = [
-            f',"fromDevice":{src},"inDevice":{device},"toDevice":{dst}' if is_peer else ""
-            for (is_peer, src, dst), device in zip(peers, get("device"), strict=True)
+            (f',"fromDevice":{src},"inDevice":{device},"toDevice":{dst}' if is_peer else "") + stack
+            for (is_peer, src, dst), device, stack in zip(peers, get("device"), stacks.texts(table, rows), strict=True)
         ]
         yield _copies(table, rows, "gpu_memcpy", names, extras, external, tid, who)
 
@@ -105,9 +110,10 @@ def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
 def memset_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     table = result.tables["memsets"]
     external = who.external_ids(table["correlation_id"], table["region_instance"])
+    stacks = CallStacks(result)
     for rows in chunks(len(table)):
         names = [f'"Memset ({_word(MEMORY_KINDS, kind)})"' for kind in table["memory_kind"][rows].tolist()]
-        yield _copies(table, rows, "gpu_memset", names, [""] * len(names), external, tid, who)
+        yield _copies(table, rows, "gpu_memset", names, stacks.texts(table, rows), external, tid, who)
 
 
 def _copies(

@@ -9,6 +9,7 @@ from cuptiprof.report.model import View
 from cuptiprof.report.views import (
     api_trace,
     gpu_trace,
+    line_table,
     memory_path,
     metrics_table,
     nvprof_metrics,
@@ -38,6 +39,7 @@ VIEWS: dict[str, KnownView] = {
     "gpu-trace": KnownView("GPU trace", gpu_trace.view, of_times=True),
     "api-trace": KnownView("API trace", api_trace.view),
     "regions": KnownView("Regions", region_table.view, of_times=True),
+    "lines": KnownView("GPU time by line", line_table.view, of_times=True),
     "metrics": KnownView("Metric result", nvprof_metrics.metrics_view),
     "events": KnownView("Event result", nvprof_metrics.events_view),
     "metrics-wide": KnownView("Metrics", metrics_table.wide),

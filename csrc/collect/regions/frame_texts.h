@@ -1,0 +1,24 @@
+// Python's stacks in tables: a row of `stacks` for each frame that some row needs, and the text of its line.
+// Decoder thread only.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "store/store.h"
+
+namespace cuptiprof {
+
+class FrameTexts {
+ public:
+  // ID in `store` of "file:line function" of the innermost frame of the user's code in the stack of this node
+  // of g_frame_tree; 0: it has none. The frames of the stack become rows of the store, each once.
+  uint32_t line(Store& store, uint32_t node);
+  // A new store has its own strings and rows.
+  void forget_string_ids() { x_lines.clear(); }
+
+ private:
+  std::unordered_map<uint32_t, uint32_t> x_lines;  // by node whose row is written
+};
+
+}  // namespace cuptiprof

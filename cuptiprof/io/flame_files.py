@@ -1,0 +1,83 @@
+"""Flame graphs of GPU time by Python stack: collapsed stacks (flamegraph.pl, inferno) and speedscope's JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cuptiprof.analysis.flame import NO_STACK, FlameStack, flame_stacks
+from cuptiprof.analysis.python_stacks import Frame
+from cuptiprof.data.result import Progress, Result
+from cuptiprof.version import __version__
+
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+def write_collapsed(result: Result, path: Path, compress: bool, progress: Progress | None) -> None:
+    """One line a stack: ``outermost;...;innermost;kernel ns``. With several GPUs each is the root of its stacks."""
+    del progress
+    by_gpu = flame_stacks(result)
+    lines = []
+    for device, stacks in by_gpu.items():
+        root = [f"GPU {device}"] if len(by_gpu) > 1 else []
+        for stack in stacks:
+            if stack.ns:
+                names = [*root, *([_frame_name(f) for f in stack.frames] or [NO_STACK]), stack.work]
+                lines.append(f"{';'.join(map(_in_one_line, names))} {stack.ns}\n")
+    _write(path, compress, lines)
+
+
+def write_speedscope(result: Result, path: Path, compress: bool, progress: Progress | None) -> None:
+    """A "sampled" profile for each GPU: a sample a stack, whose weight is its time in ns."""
+    del progress
+    frames: dict[tuple[tuple[str, Any], ...], int] = {}
+
+    def index(**frame: Any) -> int:
+        return frames.setdefault(tuple(frame.items()), len(frames))
+
+    profiles = []
+    for device, stacks in flame_stacks(result).items():
+        stacks = [stack for stack in stacks if stack.ns]
+        profiles.append(
+            {
+                "type": "sampled",
+                "name": f"GPU {device}",
+                "unit": "nanoseconds",
+                "startValue": 0,
+                "endValue": sum(stack.ns for stack in stacks),
+                "samples": [_sample(stack, index) for stack in stacks],
+                "weights": [stack.ns for stack in stacks],
+            }
+        )
+    document = {
+        "$schema": _SCHEMA,
+        "exporter": f"cuptiprof {__version__}",
+        "name": "GPU time by Python stack" + (" (simulated)" if result.simulated else ""),
+        "activeProfileIndex": 0,
+        "shared": {"frames": [dict(frame) for frame in frames]},
+        "profiles": profiles,
+    }
+    _write(path, compress, [json.dumps(document)])
+
+
+def _sample(stack: FlameStack, index: Any) -> list[int]:
+    known = [index(name=f.function, file=f.file, line=f.line) for f in stack.frames] or [index(name=NO_STACK)]
+    return [*known, index(name=stack.work)]
+
+
+def _frame_name(frame: Frame) -> str:
+    return f"{frame.function} ({frame.file}:{frame.line})"
+
+
+def _in_one_line(name: str) -> str:
+    """A frame's name must not end the frame (;) nor the line."""
+    return "".join(c if c.isprintable() else " " for c in name.replace(";", ":"))
+
+
+def _write(path: Path, compress: bool, texts: Iterable[str]) -> None:
+    with gzip.open(path, "wb", compresslevel=6) if compress else path.open("wb") as out:
+        for text in texts:
+            out.write(text.encode("utf-8", "backslashreplace"))
