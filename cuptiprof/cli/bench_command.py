@@ -28,6 +28,7 @@ from cuptiprof.bench.results.history import History, file_of_run, gather
 from cuptiprof.bench.results.processes import pool
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
+from cuptiprof.bench.results.sweep_page import load_jinja
 from cuptiprof.bench.results.trends import find_trends
 from cuptiprof.bench.sampling import STRATEGIES
 from cuptiprof.bench.stats.change_points import ALPHA
@@ -41,6 +42,7 @@ from cuptiprof.cli.argument_types import seconds
 from cuptiprof.cli.bench_progress import Progress, describe
 from cuptiprof.device.locked_clocks import unlock_all
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, MetricError, ResultError
+from cuptiprof.report.model import Report
 from cuptiprof.report.render import render_for
 from cuptiprof.text.names import printable
 from cuptiprof.text.nearest import did_you_mean
@@ -112,6 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument(
         "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
     )
+    out.add_argument("--html", metavar="PAGE", help="write tables and pictures as one HTML file")
     pictures = parser.add_argument_group("pictures", f"({', '.join(PLOT_FORMATS)})")
     pictures.add_argument("--plot", metavar="PICTURE", help="draw --y over --x; of a folder, times over runs")
     pictures.add_argument("--x", metavar="PARAM", help="parameter of the plot's x axis")
@@ -301,17 +304,18 @@ def _report(arguments: argparse.Namespace, results: Results, baseline: Results |
     failed = sum(row.failed for row in results.rows)
     if failed:
         _say(f"{failed} of {len(results)} points failed")
-    drawn = _draw(arguments, results)
+    drawn = _draw(arguments, results, reports[-1] if baseline is not None else None)
     return 1 if failed or failing or not drawn else 0
 
 
-def _draw(arguments: argparse.Namespace, results: Results) -> bool:
-    """The pictures that were asked for; whether there are all of them."""
+def _draw(arguments: argparse.Namespace, results: Results, against: Report | None) -> bool:
+    """The pictures and the page that were asked for; whether there are all of them."""
     done = True
     wanted = (
         (arguments.plot, lambda path: results.plot(path, arguments.x, arguments.y or "time")),
         (arguments.histograms, results.plot_histograms),
         (arguments.roofline, results.plot_roofline),
+        (arguments.html, lambda path: results.save_html(path, against=against)),
     )
     for path, draw in wanted:
         if path:
@@ -356,7 +360,7 @@ def _check(a: argparse.Namespace) -> None:
     ]
     if folder:
         wrong.append((len(a.target) > 1, f"{a.target[0]} is a folder of results: it is shown alone"))
-        of_one = ("x", "y", "histograms", "roofline", "baseline")
+        of_one = ("x", "y", "histograms", "roofline", "html", "baseline")
         wrong += [(bool(getattr(a, o)), f"{a.target[0]} is a folder of results: --{o} is of one") for o in of_one]
     stored = [t for t in a.target if not t.partition("::")[0].endswith(".py")]
     measuring = (
@@ -390,6 +394,8 @@ def _check_pictures(arguments: argparse.Namespace, names: set[str]) -> None:
     pictures = [p for p in (arguments.plot, arguments.histograms, arguments.roofline) if p]
     if pictures:
         load_matplotlib()
+    if arguments.html:
+        load_jinja()
     for path in pictures:
         check_format(path)
     if arguments.plot and arguments.x not in names:

@@ -316,6 +316,8 @@ def test_plot(compared: Path) -> None:
     )
     assert done.returncode == 0 and "gemm n=256 dtype=f16" in (compared / "h.svg").read_text()
     assert "FLOP/s)" in (compared / "f.svg").read_text()
+    done = bench(compared, "old.jsonl", "--html", "p.html", "--baseline", "old.jsonl", sim=False)
+    assert done.returncode == 0 and "Against the baseline" in (compared / "p.html").read_text()
     done = bench(compared, "old.jsonl", "--roofline", "r.svg", "--histograms", "h2.svg", sim=False)
     assert done.returncode == 1 and "no point has both operations and bytes" in done.stderr
     assert (compared / "h2.svg").exists() and not (compared / "r.svg").exists()

@@ -34,6 +34,7 @@ ONLY_IN = {
     "pyarrow": ("io/", "data/tables.py"),
     "torch": ("device/torch_gpu.py", "sim/pytorch/dispatch_mode.py"),
     "matplotlib": ("bench/plots/",),
+    "jinja2": ("bench/results/sweep_page.py",),
     "pynvml": ("device/gpu_clocks.py",),
 }
 

@@ -16,6 +16,7 @@ from cuptiprof.bench.plots.over_parameter import plot_over
 from cuptiprof.bench.plots.roofline_plot import plot_roofline
 from cuptiprof.bench.results.results_table import results_report
 from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.results.sweep_page import write_page
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Report
 from cuptiprof.version import __version__
@@ -64,6 +65,14 @@ class Results:
     def plot(self, path: Path_, x: str, y: str = "time") -> None:
         """Draw times over parameter `x`, or "flops" or "bytes" per s under their roofs: :func:`cuptiprof.bench.plots.over_parameter.plot_over`."""
         plot_over(self.rows, self.environment, path, x, y)
+
+    def save_html(self, path: Path_, *, against: Report | None = None) -> None:
+        """Write a page of the tables and pictures, one file: :func:`cuptiprof.bench.results.sweep_page.write_page`.
+
+        Args:
+            against: the table of verdicts against a baseline.
+        """
+        write_page(Path(path), [r for r in (self.report(), against) if r], self.rows, self.environment)
 
     def plot_histograms(self, path: Path_) -> None:
         """Draw the samples of each point: :func:`cuptiprof.bench.plots.histogram.plot_histograms`."""
