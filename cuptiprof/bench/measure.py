@@ -17,6 +17,7 @@ from cuptiprof.bench.environment import environment
 from cuptiprof.bench.inputs import bind, name_of, rotating, split_keywords
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.options import Options
+from cuptiprof.bench.over_ranks import Ranks, TorchRanks
 from cuptiprof.bench.reference import check_result
 from cuptiprof.bench.resources import Resources, measure_resources
 from cuptiprof.bench.results.measurement import Measurement
@@ -90,6 +91,7 @@ class Method:
     lock_clocks: ClockTarget | None = None
     energy: bool = False
     memory: bool = False
+    over_ranks: bool = False
 
     @staticmethod
     def of(options: Options, device: str | Device | None, *, functions: int = 1) -> Method:
@@ -125,7 +127,7 @@ class Method:
                 f"lock_clocks={target!r} is no clock{did_you_mean(str(target), CLOCK_NAMES)}",
                 hint='"base", "max", or MHz: lock_clocks=1500',
             )
-        also = {name: bool(options.get(name, False)) for name in ("energy", "memory")}
+        also = {name: bool(options.get(name, False)) for name in ("energy", "memory", "over_ranks")}
         return Method(strategy, l2, rule, limit, seconds["warmup_seconds"], demand, target, **also)
 
     @property
@@ -170,7 +172,7 @@ def bench(
         device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU, and host
             time is what is measured unless ``strategy`` says otherwise.
         keywords: how to measure: ``strategy``, ``metrics``, ``flops``, ``bytes``, ``dtype``, ``l2``, ``stop``, ``max_seconds``,
-            ``warmup_seconds``, ``lock_clocks``, ``energy``, ``memory``, see :class:`cuptiprof.bench.Options`; others are the function's.
+            ``warmup_seconds``, ``lock_clocks``, ``energy``, ``memory``, ``over_ranks``, see :class:`cuptiprof.bench.Options`; others are the function's.
 
     Raises:
         BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, gives something else than
@@ -202,6 +204,9 @@ def measure_cases(
     method = Method.of(options, device, functions=len(cases))
     calls = [make_call(name, case, args, given, i) for i, (name, case) in enumerate(cases.items())]
     shown = labels(params or {})
+    ranks = TorchRanks() if method.over_ranks else Ranks()
+    for call in calls:
+        call.agree = ranks.largest
     with open_gpu(device) as gpu, locked_clocks(gpu.clocks, method.lock_clocks):
         wanted = demands or [method.demand] * len(calls)
         for demand in wanted:
@@ -213,7 +218,7 @@ def measure_cases(
                 check_result(call.name, call.function, case.check, lambda reference: reference(*args, **given))
             if method.l2 == "rotate":
                 call.function, call.copies = rotating(case.function, args, given, gpu.flush_bytes)
-        return measure(gpu, calls, method, shown, wanted)
+        return measure(gpu, calls, method, shown, wanted, ranks)
 
 
 def measure_in_turn(
@@ -255,6 +260,7 @@ def measure(
     method: Method,
     params: Mapping[str, Scalar],
     demands: Sequence[Demand],
+    ranks: Ranks,
 ) -> list[Measurement]:
     """Warm up each call, then take samples of all in turn until the rule is content with each.
 
@@ -264,7 +270,7 @@ def measure(
     states = [_prepare(gpu, call, method) for call in calls]
     began = time.monotonic()
     throttling = Throttling(gpu, _normal_mhz(gpu, method.lock_clocks))
-    clocks = _sample(gpu, states, method, throttling)
+    clocks = _sample(gpu, states, method, throttling, ranks)
     measuring = time.monotonic() - began
     spoilt = _spoilt_by(clocks, throttling)
     others = gpu.clocks.others()
@@ -288,7 +294,7 @@ def measure(
             state.cost["resources"] = time.monotonic() - began - state.cost["counters"]
         notes = [*state.notes, *state.series.call.notes, *clocks.notes(), *throttling.notes(samples)]
         notes += [*stamp_notes(gpu), *gap_note(samples), *counters.notes, *used.notes]
-        notes += pace_note(state.series)
+        notes += [*ranks.notes(), *pace_note(state.series)]
         if state.series.differs():
             notes.append("its calls do not all launch the same kernels")
         if others:
@@ -359,6 +365,8 @@ def _prepare(gpu: Meter, call: MeasuredCall, method: Method) -> _State:
     notes = [*warmup.notes, *look_at(gpu, call, method.strategy)]
     if gpu.device is not None and gpu.device.compiled_calls > compiled:
         notes.append(UNCOMPILED)
+    call.records, call.longest_ns = round(call.agree(call.records)), call.agree(call.longest_ns)
+    call.launches, call.synchronizes = bool(call.agree(call.launches)), bool(call.agree(call.synchronizes))
     simulated = gpu.device is not None and gpu.device.simulated
     call.step_ns = SIMULATED_STEP_NS if simulated and method.strategy.clock_step_ns else method.strategy.clock_step_ns
     method.strategy.prepare(gpu, call, warmup.call_ns, method.cold)
@@ -389,6 +397,7 @@ def stamp_notes(gpu: Meter) -> list[str]:
 
 def _spoilt_by(clocks: ClockLog, throttling: Throttling) -> Spoilt:
     """Why the clocks forbid to use a sample."""
+    clocks.least_mhz = throttling.least_mhz
     around = clocks.judge()
 
     def spoilt(sample: Sample) -> str:
@@ -397,7 +406,7 @@ def _spoilt_by(clocks: ClockLog, throttling: Throttling) -> Spoilt:
     return spoilt
 
 
-def _sample(gpu: Meter, states: list[_State], method: Method, throttling: Throttling) -> ClockLog:
+def _sample(gpu: Meter, states: list[_State], method: Method, throttling: Throttling, ranks: Ranks) -> ClockLog:
     """Blocks of samples until the rule is content with every call, or time is up."""
     log = ClockLog(gpu.clocks, gpu.now, gpu.synchronize)
     log.read()
@@ -418,9 +427,13 @@ def _sample(gpu: Meter, states: list[_State], method: Method, throttling: Thrott
         for state, block in zip(states, blocks, strict=True):
             state.series.taken += block
         slowed = log.slowed_since(readings) or any(throttling.spoils(s) for block in blocks for s in block)
-        paused = throttling.cool_down(slowed)
+        paused = throttling.cool_down(bool(ranks.largest(slowed)))
         spoilt = _spoilt_by(log, throttling)
-        elapsed = time.monotonic() - began
+        for state in states:
+            state.series.join(ranks, spoilt)
+            tick = ranks.largest(state.series.call.step_ns or 0.0)
+            state.series.call.step_ns = tick or state.series.call.step_ns
+        elapsed = ranks.largest(time.monotonic() - began)
         usable = [values_of(s.series.accepted(spoilt)) for s in states]
         nothing = not all(map(len, usable))
         empty = empty + (not paused) if nothing else 0
@@ -434,7 +447,7 @@ def _sample(gpu: Meter, states: list[_State], method: Method, throttling: Thrott
         stops = [s.stop for s in states if s.stop]
         if len(stops) == len(states) and (elapsed >= least or not all(stop.converged for stop in stops)):
             return log
-        took = max(time.monotonic() - block_began, 1e-6)
+        took = max(ranks.largest(time.monotonic() - block_began), 1e-6)
         fits = int(block_size * min(MAX_BLOCK_SECONDS, max(method.max_seconds - elapsed, 0.0)) / took)
         have = min(map(len, usable))  # the rule does not count what is discarded
         block_size = _whole(int(min(method.rule.next_look(have) - have, fits, most)), cycle)

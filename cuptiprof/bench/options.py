@@ -33,6 +33,8 @@ class CommonOptions(TypedDict, total=False):
         energy: also measure the energy of a call, about a second of calls more.
         memory: also measure what a call allocates at its highest, beyond what was there before; one call more. PyTorch only, whose
             peak statistics start anew.
+        over_ranks: each process of torch.distributed's group measures this at the same place, and each sample is the longest of
+            all ranks.
     """
 
     strategy: str | Strategy
@@ -44,6 +46,7 @@ class CommonOptions(TypedDict, total=False):
     lock_clocks: ClockTarget | None
     energy: bool
     memory: bool
+    over_ranks: bool
 
 
 class Options(CommonOptions, total=False):

@@ -51,7 +51,7 @@ def _energy(gpu: Meter, call: MeasuredCall, call_ns: float, max_seconds: float) 
     at_once = max(1, round(READ_EVERY_NS / max(call_ns, 1.0)))
     gpu.synchronize()
     last = gpu.clocks.energy_j()
-    if last is None:
+    if call.agree(last is None):
         return math.nan, [f"its energy is not known: {gpu.clocks.why_not or 'the GPU does not count it'}"]
     moves: list[tuple[int, float]] = []  # calls so far, J
     calls, began, real_began = 0, gpu.now(), time.monotonic()
@@ -63,13 +63,12 @@ def _energy(gpu: Meter, call: MeasuredCall, call_ns: float, max_seconds: float) 
         gpu.synchronize()
         calls += at_once
         now = gpu.clocks.energy_j()
-        if now is not None and now != last:
+        if now is not None and last is not None and now != last:
             moves.append((calls, now))
             last = now
         seconds = (gpu.now() - began) / 1e9
-        if seconds >= ENERGY_SECONDS and len(moves) > MIN_UPDATES:
-            break
-        if max(seconds, time.monotonic() - real_began) >= max_seconds:
+        lacks = call.agree(seconds < ENERGY_SECONDS or len(moves) <= MIN_UPDATES)
+        if not lacks or call.agree(max(seconds, time.monotonic() - real_began)) >= max_seconds:
             break
     if len(moves) <= MIN_UPDATES:
         return math.nan, [

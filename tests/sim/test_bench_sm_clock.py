@@ -95,6 +95,21 @@ def test_throttled_samples_are_taken_again_after_a_pause(machine: SimulatedDevic
     assert any("pause" in n and "throttled" in n for n in m.notes), m.notes
 
 
+def test_a_gpu_that_is_hot_at_the_start_is_waited_for(machine: SimulatedDevice) -> None:
+    """More readings are of the clock that is wrong than of the right one."""
+    begin = machine.sim.now()
+    machine.clocks.at(0, ClockState(990.0))
+    machine.clocks.at(begin + 900 * MS, ClockState(1980.0))
+
+    def work() -> None:
+        machine.sim.launch("k", duration_ns=200_000 if machine.sim.now() >= begin + 900 * MS else 400_000)
+        machine.sim.synchronize()
+
+    m = cuptiprof.bench(work, device=machine, stop=Count(400))
+    assert m.median == 200_000 == m.samples.max() and m.sm_hz.min() > 1.9e9
+    assert any("pauses" in n for n in m.notes), m.notes
+
+
 def test_pauses_end_and_a_clock_that_stays_low_is_said(machine: SimulatedDevice) -> None:
     """Somebody has locked the clocks: nothing is wrong with the GPU, and no pause helps."""
     machine.clocks.at(0, ClockState(1200.0))

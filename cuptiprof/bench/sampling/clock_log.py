@@ -22,6 +22,8 @@ class ClockLog:
         self._reader, self._now, self._synchronize = reader, now, synchronize
         self._times: list[int] = []
         self._states: list[ClockState | None] = []
+        self.least_mhz = 0.0
+        """a clock below it is never the usual one, however often it is read"""
 
     def read(self) -> None:
         """Wait for the GPU and read the clocks."""
@@ -68,9 +70,14 @@ class ClockLog:
     def _moves(self) -> tuple[float, list[bool], bool]:
         """The usual SM clock in MHz, whether each reading is off it, and whether that is so of half of them."""
         clocks = sorted(s.sm_mhz for s in self._states if s is not None and s.sm_mhz > 0)
+        clocks = [c for c in clocks if c >= self.least_mhz] or clocks
         usual = clocks[len(clocks) // 2] if clocks else 0.0
-        moved = [s is not None and abs(s.sm_mhz - usual) > MAX_CLOCK_CHANGE * usual for s in self._states]
-        return usual, moved, sum(moved) * 2 >= len(moved)
+
+        def off(mhz: float) -> bool:
+            return abs(mhz - usual) > MAX_CLOCK_CHANGE * usual
+
+        moved = [s is not None and off(s.sm_mhz) for s in self._states]
+        return usual, moved, sum(map(off, clocks)) * 2 >= max(len(clocks), 1)
 
     def notes(self) -> list[str]:
         """What a reader must know of the clocks, beyond the samples that were discarded."""

@@ -123,10 +123,10 @@ def try_out(gpu: Meter, call: MeasuredCall, run: Callable[[], object]) -> TriedS
         gpu.record(first)
         run()
         gpu.record(second)
-        launching, dry = gpu.now() - began, gpu.passed(first)
+        launching, dry = round(call.agree(gpu.now() - began)), call.agree(gpu.passed(first))
         gpu.synchronize()
         if not dry or hold >= MAX_HOLD_NS:
-            return TriedSample(gpu.elapsed_ns(first, second), launching)
+            return TriedSample(call.agree(gpu.elapsed_ns(first, second)), launching)
         hold = min(MAX_HOLD_NS, 2 * max(hold, launching))
 
 

@@ -37,7 +37,7 @@ class Cpu(Strategy):
         alone = min(
             s.value for s in on_host(gpu, [call], 3, False, lambda: None, waits=False)[0]
         )  # the estimate has the wait in it
-        call.batch = max(1, min(most, round(MIN_BATCH_NS / max(alone, 1.0))))
+        call.batch = max(1, min(most, round(MIN_BATCH_NS / max(call.agree(alone), 1.0))))
 
     def rounds(
         self, gpu: Meter, calls: Sequence[MeasuredCall], count: int, cold: bool, tick: Tick

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cuptiprof.bench.over_ranks import Ranks
 from cuptiprof.bench.results.parts import Discard, Float64, KernelTime
 from cuptiprof.bench.sampling import MeasuredCall, Sample
 
@@ -26,6 +27,15 @@ class Series:
 
     call: MeasuredCall
     taken: list[Sample] = field(default_factory=list)
+    longest: Float64 = field(default_factory=lambda: np.empty(0))
+    """shape (taken,), of all ranks that measure together: ns, infinity where one cannot use its own; empty: this one is alone"""
+
+    def join(self, ranks: Ranks, spoilt: Spoilt) -> None:
+        """Take for each sample the longest of all ranks."""
+        if ranks.size > 1:
+            self.longest = np.empty(0)
+            own = [math.inf if why else s.value for s, why in self._judged(spoilt)]
+            self.longest = ranks.largest_each(np.array(own, np.float64))
 
     def accepted(self, spoilt: Spoilt) -> list[Sample]:
         """The samples in use."""
@@ -38,10 +48,13 @@ class Series:
     def _judged(self, spoilt: Spoilt) -> list[tuple[Sample, str]]:
         usual = self._usual_work()
         out = []
-        for s in self.taken:
+        for i, s in enumerate(self.taken):
             why = s.doubt or spoilt(s)
             if not why and usual is not None and _work(s) != usual:
                 why = "launched other kernels than the rest"
+            if not why and len(self.longest):
+                why = "not usable on another rank" if math.isinf(self.longest[i]) else ""
+                s = s if why else replace(s, value=float(self.longest[i]))
             out.append((s, why))
         return out
 

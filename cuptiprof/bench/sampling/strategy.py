@@ -48,6 +48,8 @@ class MeasuredCall:
     """of the clock that its samples are read from; None: not known"""
     kept: Any = None
     """the strategy's own: a captured graph"""
+    agree: Callable[[float], float] = float
+    """the largest of all ranks that measure together; of what decides how often the function is called"""
 
     @property
     def tick(self) -> float | None:

@@ -32,9 +32,14 @@ class Throttling:
         self._pauses, self._in_a_row, self._paused_s, self._next_s = 0, 0, 0.0, FIRST_PAUSE_S
         self._given_up = False
 
+    @property
+    def least_mhz(self) -> float:
+        """What the clock has to be at least."""
+        return 0.0 if self._given_up else THROTTLED_BELOW * self._normal_mhz
+
     def spoils(self, sample: Sample) -> str:
         """Why a sample is not to be used; "" also once pauses have shown to be of no use."""
-        if not self._given_up and self._is_slow(sample):
+        if sample.sm_hz < 1e6 * self.least_mhz:
             return f"SM clock below {100 * THROTTLED_BELOW:.0f} % of {self._normal_mhz:.0f} MHz"
         return ""
 

@@ -67,9 +67,9 @@ def warm_up(gpu: Meter, call: MeasuredCall, seconds: float) -> Warmup:
     began = time.monotonic()
     while out.calls < MAX_WARMUP_CALLS:
         call_began = time.monotonic()
-        times.append(once())
+        times.append(round(call.agree(once())))
         seconds_each.append(time.monotonic() - call_began)
-        elapsed = time.monotonic() - began
+        elapsed = call.agree(time.monotonic() - began)
         settled = len(times) >= 2 * WINDOW_CALLS and _agree(
             times[-2 * WINDOW_CALLS : -WINDOW_CALLS], times[-WINDOW_CALLS:]
         )
@@ -80,7 +80,7 @@ def warm_up(gpu: Meter, call: MeasuredCall, seconds: float) -> Warmup:
                 out.notes.append(f"its time had not settled after {out.calls} calls of warm-up")
             break
     out.call_ns = statistics.median(times[-WINDOW_CALLS:])
-    out.call_s = statistics.median(seconds_each[-WINDOW_CALLS:])
+    out.call_s = call.agree(statistics.median(seconds_each[-WINDOW_CALLS:]))
     return out
 
 
