@@ -172,7 +172,7 @@ def bench(
         device: as of ``cuptiprof.profile``; simulated devices run with a virtual clock here. "host": there is no GPU, and host
             time is what is measured unless ``strategy`` says otherwise.
         keywords: how to measure: ``strategy``, ``metrics``, ``flops``, ``bytes``, ``dtype``, ``l2``, ``stop``, ``max_seconds``,
-            ``warmup_seconds``, ``lock_clocks``, ``energy``, ``memory``, ``over_ranks``, see :class:`cuptiprof.bench.Options`; others are the function's.
+            ``warmup_seconds``, ``lock_clocks``, ``energy``, ``memory``, ``over_ranks``, ``stream``, see :class:`cuptiprof.bench.Options`; others are the function's.
 
     Raises:
         BenchError: the function gives the GPU nothing to do, cannot be captured, loses its records, gives something else than
@@ -207,7 +207,7 @@ def measure_cases(
     ranks = TorchRanks() if method.over_ranks else Ranks()
     for call in calls:
         call.agree = ranks.largest
-    with open_gpu(device) as gpu, locked_clocks(gpu.clocks, method.lock_clocks):
+    with open_gpu(device, options.get("stream")) as gpu, locked_clocks(gpu.clocks, method.lock_clocks):
         wanted = demands or [method.demand] * len(calls)
         for demand in wanted:
             demand.check(gpu)

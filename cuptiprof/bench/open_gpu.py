@@ -17,18 +17,23 @@ from cuptiprof.device.driver import DeviceAttribute, Driver
 from cuptiprof.device.driver_gpu import DriverGpu
 from cuptiprof.device.gpu import Meter
 from cuptiprof.device.sim_gpu import SimGpu
+from cuptiprof.device.streams import handle_of
 from cuptiprof.device.torch_gpu import TorchGpu
 from cuptiprof.errors import BenchError
 
 
 @contextlib.contextmanager
-def open_gpu(device: str | Device | None) -> Iterator[Meter]:
+def open_gpu(device: str | Device | None, stream: object = None) -> Iterator[Meter]:
     """The GPU to measure on; see :func:`cuptiprof.device.devices.open_device`. "host": none.
+
+    Args:
+        stream: that the functions work in; None: the current one of PyTorch or CuPy, else the default one.
 
     Raises:
         DeviceError: there is none.
-        BenchError: a recorded trace was given.
+        BenchError: a recorded trace was given, or something that is no stream.
     """
+    handle = None if stream is None else handle_of(stream)
     if device == "host":
         yield HostGpu()
         return
@@ -37,15 +42,15 @@ def open_gpu(device: str | Device | None) -> Iterator[Meter]:
         raise BenchError("a recorded trace has no function to measure", hint='use device="sim"')
     if isinstance(opened, SimulatedDevice):
         with opened.hold():
-            yield SimGpu(opened)
+            yield SimGpu(opened, handle or 0)
         return
     assert isinstance(opened, CudaDevice)
     torch: Any = sys.modules.get("torch")
     uses_torch = torch is not None and torch.cuda.is_available()
-    if uses_torch:
+    if uses_torch and handle is None:
         yield TorchGpu(opened)
     else:
-        yield DriverGpu(opened, Driver().current_device())
+        yield DriverGpu(opened, Driver().current_device(), stream=handle)
 
 
 def _open(spec: str | None) -> Device:

@@ -35,6 +35,8 @@ class CommonOptions(TypedDict, total=False):
             peak statistics start anew.
         over_ranks: each process of torch.distributed's group measures this at the same place, and each sample is the longest of
             all ranks.
+        stream: that the function works in, for "event" and "graph" where it is not PyTorch's or CuPy's current one: an object of
+            Numba's, CuPy's, PyTorch's or cuda.core's, or the driver's handle.
     """
 
     strategy: str | Strategy
@@ -47,6 +49,7 @@ class CommonOptions(TypedDict, total=False):
     energy: bool
     memory: bool
     over_ranks: bool
+    stream: object
 
 
 class Options(CommonOptions, total=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,20 @@ from cuptiprof.data.clock_state import ClockReader
 from cuptiprof.device.clock_kernel import CLOCK_STAMP, STAMP_BYTES, clock_stamp_ptx
 from cuptiprof.device.devices import Device
 from cuptiprof.device.driver import DeviceAttribute, FunctionAttribute
-from cuptiprof.device.gpu import DEFAULT_L2, DEVICE_TO_HOST, FLUSH_FACTOR, HOST_TO_DEVICE, Dim3
+from cuptiprof.device.gpu import DEFAULT_L2, DEVICE_TO_HOST, FLUSH_FACTOR, HOST_TO_DEVICE, Dim3, cannot_capture
 from cuptiprof.device.gpu_clocks import nvml_clocks
 from cuptiprof.device.hold import HOLD, hold_ptx
-from cuptiprof.errors import BenchError, CuptiError
+from cuptiprof.device.streams import capturable, current_stream, handle_of
+from cuptiprof.errors import CuptiError
 
 
 class DriverGpu:
-    """A GPU through ``_core.ProbeDevice``. What a program's own functions (of CuPy, JAX and the like) give to it is in streams
-    that are not known here: no captures.
+    """A GPU through ``_core.ProbeDevice``.
 
     Args:
         ordinal: its number in this process.
+        stream: handle of the one that functions under measurement work in; None: CuPy's current one, else the default one, which
+            waits for all streams of the context that were not made non-blocking, as they do for it.
         with_probes: load the embedded probe kernels.
         probe: the native device; None: it is made.
 
@@ -35,7 +37,15 @@ class DriverGpu:
         CuptiError: a CUDA call failed.
     """
 
-    def __init__(self, device: Device, ordinal: int = 0, *, with_probes: bool = False, probe: Any = None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        ordinal: int = 0,
+        *,
+        with_probes: bool = False,
+        probe: Any = None,
+        stream: int | None = None,
+    ) -> None:
         self.device: Device | None = device
         self.ordinal = ordinal
         self._library = device.library
@@ -44,6 +54,8 @@ class DriverGpu:
         self._outgrown: list[int] = []  # freeing would wait for the GPU
         self._peer: Any = None
         self._events: list[Any] = []
+        self._stream = current_stream() if stream is None else stream
+        self._captured_in: list[Any] = []
         self._can_hold = False
         self._can_stamp = False
         self.why_no_stamps = ""
@@ -172,9 +184,8 @@ class DriverGpu:
         self._peer = None
 
     def timed_stream(self) -> int:
-        """Handle of the stream that events are recorded in: the default one, which waits for all streams of the context that
-        were not made non-blocking, as they do for it."""
-        return 0
+        """Handle of the stream that events are recorded in."""
+        return self._stream
 
     def events(self, count: int) -> Sequence[Any]:
         while len(self._events) < count:
@@ -226,7 +237,28 @@ class DriverGpu:
         return np.array(written, np.uint64).reshape(count, 2)
 
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
-        raise BenchError(
-            "graphs need PyTorch, which this program does not use",
-            hint='strategy="event" and "kernel" measure any program\'s GPU work',
-        )
+        with capturable(self._stream, function) as stream:
+            graph = self._captured(handle_of(stream), function)
+        self._captured_in.append(stream)
+        return partial(self._probe.launch_graph, graph, self._stream)
+
+    def _captured(self, stream: int, function: Callable[[], object]) -> int:
+        """The graph of what `function` gives to the stream; a capture that fails is ended."""
+        self.synchronize()
+        try:
+            self._probe.begin_capture(stream)
+        except CuptiError as e:
+            raise cannot_capture(e.message) from e
+        try:
+            function()
+        except BaseException as e:
+            try:
+                self._probe.end_capture(stream)
+            except CuptiError:  # the driver has given the capture up, so that is what the function met
+                if isinstance(e, Exception):
+                    raise cannot_capture(str(e).partition("\n")[0] or type(e).__name__) from e
+            raise
+        try:
+            return int(self._probe.end_capture(stream))
+        except CuptiError as e:
+            raise cannot_capture(e.message) from e

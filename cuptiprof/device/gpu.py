@@ -32,8 +32,7 @@ Dim3 = tuple[int, int, int]
 class Meter(Protocol):
     """What timing a function needs of the place where its work goes: clock, waiting, cold caches, events, graphs.
 
-    The function gives its work to the stream that is current for it, whoever chose that. Where that stream is not known there
-    are no events and no captures: BenchError.
+    The function gives its work to the stream that is current for it, whoever chose that, or to one that was named when this was made.
     """
 
     device: Device | None

@@ -30,9 +30,12 @@ class SimGpu:
     """The simulated device. Kernels have any name and last as long as they are told; it has no memory behind its addresses.
 
     Its clock is what the device was opened with; the harness opens a virtual one.
+
+    Args:
+        stream: number of the one that functions under measurement work in.
     """
 
-    def __init__(self, device: SimulatedDevice) -> None:
+    def __init__(self, device: SimulatedDevice, stream: int = 0) -> None:
         self.device: Device | None = device
         self.ordinal = 0
         self.chip = device.chip
@@ -42,14 +45,17 @@ class SimGpu:
         self.why_no_stamps = ""
         self.flush_bytes = FLUSH_FACTOR * DEFAULT_L2
         self.sim = device.sim
+        self._stream = stream
         self._events: list[int] = []
         self.now: Callable[[], int] = device.sim.now if device.virtual_clock else time.perf_counter_ns
         self.synchronize: Callable[[], None] = device.sim.synchronize
         self._stamps: list[int] = []  # events that pass when the kernel of a stamp ends
         self._stamp_ops = np.concatenate(
             [
-                self.sim.ops(1, Op.KERNEL, name=CLOCK_STAMP, grid=(1, 1, 1), block=(1, 1, 1), duration_ns=STAMP_NS),
-                self.sim.ops(1, Op.EVENT_RECORD),
+                self.sim.ops(
+                    1, Op.KERNEL, name=CLOCK_STAMP, grid=(1, 1, 1), block=(1, 1, 1), duration_ns=STAMP_NS, stream=stream
+                ),
+                self.sim.ops(1, Op.EVENT_RECORD, stream=stream),
             ]
         )
 
@@ -118,7 +124,7 @@ class SimGpu:
         return self._events
 
     def record(self, event: Any) -> None:
-        self.sim.call(Op.EVENT_RECORD, event=event)
+        self.sim.call(Op.EVENT_RECORD, event=event, stream=self._stream)
 
     def elapsed_ns(self, first: Any, second: Any) -> float:
         return float(self.sim.event_time(second) - self.sim.event_time(first))
@@ -127,7 +133,7 @@ class SimGpu:
         return self.sim.event_time(event) <= self.sim.now()
 
     def hold(self, ns: int) -> None:
-        self.sim.launch(HOLD, duration_ns=ns)
+        self.sim.launch(HOLD, duration_ns=ns, stream=self._stream)
 
     def peak_memory(self, function: Callable[[], object]) -> int | None:
         return None
@@ -165,7 +171,7 @@ class SimGpu:
 
     def capture(self, function: Callable[[], object]) -> Callable[[], None]:
         try:
-            graph = self._captured(0, function)
+            graph = self._captured(self._stream, function)
         except CuptiprofError as e:
             raise cannot_capture(e.message) from e
-        return self.sim.prepare(self.sim.ops(1, Op.GRAPH_LAUNCH, graph_id=graph))
+        return self.sim.prepare(self.sim.ops(1, Op.GRAPH_LAUNCH, graph_id=graph, stream=self._stream))

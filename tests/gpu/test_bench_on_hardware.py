@@ -98,3 +98,45 @@ def test_inputs_in_turn_are_as_cold_as_after_a_flush(torch) -> None:  # type: ig
     x = torch.ones(2 << 20, device="cuda")  # 8 MB
     warm, cold, rotated = (cuptiprof.bench(torch.sum, x, l2=l2) for l2 in ("warm", "cold", "rotate"))
     assert rotated.median > 1.05 * warm.median and rotated.median == pytest.approx(cold.median, rel=0.2)
+
+
+def test_the_clock_that_the_gpu_counts_is_the_one_that_nvml_reads(torch) -> None:  # type: ignore[no-untyped-def]
+    a = torch.randn(4096, 4096, device="cuda")
+    for strategy in ("kernel", "event", "graph"):
+        m = cuptiprof.bench(lambda: torch.mm(a, a), strategy=strategy)
+        assert len(m.sm_hz) == len(m.samples), m.notes
+        if "locked" not in str(m.notes) and m.environment["clocks"].get("power_w"):  # power: NVML was there
+            assert float(m.sm_hz.mean()) / 1e6 == pytest.approx(m.environment["clocks"]["sm_mhz"], rel=0.05)
+
+
+def test_energy_and_memory_of_a_matrix_product(torch) -> None:  # type: ignore[no-untyped-def]
+    a = torch.randn(8192, 8192, device="cuda")
+    m = cuptiprof.bench(lambda: torch.mm(a, a), energy=True, memory=True)
+    assert m.peak_memory == pytest.approx(4 * 8192**2, rel=0.2)
+    power = m.environment["clocks"].get("power_w")
+    if power and m.energy_per_call == m.energy_per_call:
+        assert m.energy_per_call == pytest.approx(power * m.median / 1e9, rel=0.3)
+
+
+def test_locked_clocks(torch) -> None:  # type: ignore[no-untyped-def]
+    a = torch.randn(2048, 2048, device="cuda")
+    try:
+        m = cuptiprof.bench(lambda: torch.mm(a, a), lock_clocks=1005)
+    except BenchError as e:
+        assert "root" in e.hint or "Volta" in e.hint or "lock_clocks" in e.hint
+    else:
+        assert float(m.sm_hz.mean()) == pytest.approx(1005e6, rel=0.02), m.notes
+
+
+def test_a_stream_that_is_named_by_events_and_graphs_of_the_driver(torch) -> None:  # type: ignore[no-untyped-def]
+    """The way of CuPy's and Numba's functions, with PyTorch's work."""
+    a = torch.randn(2048, 2048, device="cuda")
+    s = torch.cuda.Stream()
+
+    def work() -> None:
+        with torch.cuda.stream(s):
+            torch.mm(a, a)
+
+    kernel = cuptiprof.bench(work)
+    event = cuptiprof.bench(work, strategy="event", stream=s)
+    assert event.median == pytest.approx(kernel.median, rel=0.05)

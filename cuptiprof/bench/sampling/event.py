@@ -136,7 +136,7 @@ def check_enclosed(call: MeasuredCall, ns: float) -> None:
         raise BenchError(
             f"the work of {call.name!r} is not in the stream that is current: a kernel takes {format_time(call.longest_ns)}, "
             f"and between the events around the call there are {format_time(ns)}",
-            hint='strategy="kernel" needs no stream; PyTorch: measure inside of `with torch.cuda.stream(s)`',
+            hint='strategy="kernel" needs no stream; PyTorch: measure inside of `with torch.cuda.stream(s)`; CuPy: `with s`; Numba: stream=s',
         )
 
 
