@@ -24,7 +24,7 @@ from cuptiprof.bench.sampling import Cpu, Event, Graph, Kernel, Manual, Strategy
 from cuptiprof.bench.stats.stopping import Count, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 from cuptiprof.bench.stats.verdict import Verdict, judge, judge_pairs
 from cuptiprof.bench.sweep.benchmark import Benchmark, benchmark
-from cuptiprof.bench.sweep.running import run_benchmarks
+from cuptiprof.bench.sweep.run_benchmarks import run_benchmarks
 
 __all__ = [
     "Benchmark",

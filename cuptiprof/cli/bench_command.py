@@ -10,24 +10,18 @@ import argparse
 import contextlib
 import os
 import re
-import shlex
 import sys
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
-from cuptiprof.bench.counted_calls import Demand
-from cuptiprof.bench.environment import environment
 from cuptiprof.bench.measure import CLOCK_NAMES, L2_STATES
-from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.plots.canvas import FORMATS as PLOT_FORMATS
 from cuptiprof.bench.plots.canvas import check_format, load_matplotlib
 from cuptiprof.bench.plots.over_parameter import QUANTITIES
-from cuptiprof.bench.results.baseline import BaselineComparison, compare_results
+from cuptiprof.bench.results.baseline import compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
-from cuptiprof.bench.results.history import History, file_of_run, gather
-from cuptiprof.bench.results.processes import pool
-from cuptiprof.bench.results.row import Row
-from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
+from cuptiprof.bench.results.gate import Decision, MeasureAgain, decide_gate
+from cuptiprof.bench.results.history import History, gather
+from cuptiprof.bench.results.store import MAX_PROCESSES, Results, pool, read_results
 from cuptiprof.bench.results.sweep_page import load_jinja
 from cuptiprof.bench.results.trends import find_trends
 from cuptiprof.bench.sampling import STRATEGIES
@@ -36,15 +30,13 @@ from cuptiprof.bench.stats.verdict import THRESHOLD
 from cuptiprof.bench.sweep import selection
 from cuptiprof.bench.sweep.discover import find_benchmarks
 from cuptiprof.bench.sweep.given_values import parse_values, with_values
-from cuptiprof.bench.sweep.resume import plan
-from cuptiprof.bench.sweep.running import Task, run, tasks_of
-from cuptiprof.cli.argument_types import seconds
-from cuptiprof.cli.bench_progress import Progress, describe
-from cuptiprof.device.locked_clocks import unlock_all
+from cuptiprof.bench.sweep.running import tasks_of
+from cuptiprof.cli.argument_types import count, seconds
+from cuptiprof.cli.bench_progress import describe
+from cuptiprof.cli.bench_sweep import Sweep, overrides, say
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, MetricError, ResultError
 from cuptiprof.report.model import Report
 from cuptiprof.report.render import render_for
-from cuptiprof.text.names import printable
 from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import UNITS
 
@@ -56,6 +48,7 @@ EXAMPLES = """examples:
   cuptiprof bench bench_attention.py --json new.jsonl --baseline main.jsonl --fail-if-slower 5%
   cuptiprof bench bench_attention.py --json new.jsonl --resume            (goes on after an interruption)
   cuptiprof bench new.jsonl --baseline main.jsonl --format markdown      (compares stored results)
+  cuptiprof bench bench_attention.py --processes 20 --json new.jsonl --baseline main.jsonl --fail-if-slower 5%
   cuptiprof bench new-*.jsonl --baseline main-1.jsonl --baseline main-2.jsonl    (several processes a side)
   cuptiprof bench new.jsonl --plot times.svg --x n --roofline roofline.svg --histograms samples.png
   cuptiprof bench bench_attention.py --json history/      (a folder: a file for each run)
@@ -86,6 +79,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--list", action="store_true", help="name the points and stop")
     what.add_argument("--resume", action="store_true", help="skip the points that --json has already")
     how = parser.add_argument_group("how to measure")
+    how.add_argument(
+        "--processes",
+        type=_processes,
+        default=1,
+        metavar="N",
+        help="measure all points in N new processes, one after the other: intervals then know what differs between them",
+    )
     how.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP, host (functions without a GPU)")
     how.add_argument("--metrics", metavar="LIST", help="counters to read after timing, comma-separated")
     how.add_argument(
@@ -148,109 +148,32 @@ def main(arguments: argparse.Namespace) -> int:
         with contextlib.redirect_stdout(sys.stderr):  # what the file prints is no part of the table
             benchmarks = [b for t in arguments.target for b in find_benchmarks(t)]
         benchmarks = with_values(benchmarks, parse_values(arguments.param))
-        tasks = selection.select(tasks_of(benchmarks, _overrides(arguments)), conditions, lambda t: t.point.params)
+        tasks = selection.select(tasks_of(benchmarks, overrides(arguments)), conditions, lambda t: t.point.params)
         if arguments.list:
             print("\n".join(task.title for task in tasks))
             return 0
         _check_pictures(arguments, {name for task in tasks for name in task.point.params})
-        sweep = _Sweep(arguments, tasks)
+        sweep = Sweep(arguments, tasks)
     except (BenchError, DeviceError, MetricError, ResultError) as e:
         print(f"cuptiprof: {e}", file=sys.stderr)
         return 2
-    return sweep.run(baseline)
+    return _run(arguments, sweep, baseline)
 
 
-class _Sweep:
-    """Points to measure, the file they go to, and what is there already; told of each as it ends."""
-
-    def __init__(self, arguments: argparse.Namespace, tasks: list[Task]) -> None:
-        """Opens the device and the file of results.
-
-        Raises:
-            BenchError, MetricError, ResultError: it cannot begin.
-            DeviceError: there is no device.
-        """
-        self.arguments = arguments
-        self.order = {(t.benchmark.name, t.point.key): i for i, t in enumerate(tasks)}
-        if len(self.order) < len(tasks):
-            raise BenchError("two benchmarks have the same name and points", hint="name= tells them apart")
-        with open_gpu(arguments.device) as gpu:
-            if arguments.metrics is not None:  # a mistake in them is told once, not at every point
-                Demand.make(arguments.metrics, None, None, "").check(gpu)
-            self.device = gpu.device or "host"  # opened once for all points
-            self.environment = environment(gpu)
-        self.rows: list[Row] = []
-        self.left: tuple[Task, ...] = tuple(tasks)
-        self.writer: ResultsWriter | None = None
-        self.into: list[str] = []
-        if arguments.json:
-            self._open(tasks)
-        self.progress = Progress(len(self.left))
-
-    def _open(self, tasks: list[Task]) -> None:
-        a = self.arguments
-        if os.path.isdir(a.json):
-            a.json = str(file_of_run(a.json, self.environment))
-            self.into = ["--json", a.json]
-            _say(f"results go to {a.json}")
-        if a.resume and os.path.exists(a.json) and os.path.getsize(a.json):
-            todo = plan(tasks, read_results(a.json), self.environment, timeout=a.timeout)
-            self.rows, self.left = list(todo.done), todo.left
-            for line in todo.lines():
-                _say(line)
-        self.writer = ResultsWriter(a.json, self.environment, resume=a.resume, overwrite=a.force_overwrite)
-        for note in self.writer.notes:
-            _say(note)
-
-    def begins(self, task: Task) -> None:
-        self.progress.begins(task)
-
-    def ended(self, row: Row) -> None:
-        self.rows.append(row)
-        if self.writer is not None:
-            self.writer.add(row)
-        self.progress.ended(row)
-
-    def hangs(self, row: Row) -> NoReturn:
-        """Its kernel or native call does not end, and nothing can be done about that from inside."""
-        try:
-            if self.writer is not None:
-                self.writer.add(row)
-            _say(f"{describe(row)}; it does not come back, so the sweep ends here. {self._how_to_go_on()}")
-        finally:
-            sys.stderr.flush()
-            unlock_all()
-            os._exit(1)
-
-    def run(self, baseline: Results | None) -> int:
-        """Measure, print; returns the exit status."""
-        interrupted, unwritten = False, False
-        try:
-            with contextlib.redirect_stdout(sys.stderr), self.progress:
-                run(self.left, self, device=self.device, timeout=self.arguments.timeout)
-        except KeyboardInterrupt:
-            interrupted = True
-        except ResultError as e:  # the disk is full: what has been measured is shown at least
-            _say(str(e))
-            unwritten = True
-        finally:
-            if self.writer is not None:
-                self.writer.close()
-        self.rows.sort(key=lambda row: self.order[row.key])
-        status = _report(self.arguments, Results(tuple(self.rows), self.environment), baseline)
-        if interrupted or unwritten:
-            _say(
-                f"{'interrupted' if interrupted else 'ended'} after {len(self.rows)} of {len(self.order)} points. {self._how_to_go_on()}"
-            )
-            return INTERRUPTED if interrupted else 1
-        return status
-
-    def _how_to_go_on(self) -> str:
-        if self.writer is None:
-            return "Nothing was stored; with --json OUT it could go on."
-        words = [w for w in sys.argv[1:] if w not in ("--resume", "-f", "--force-overwrite")]
-        # The last --json counts: of a folder it is the file in it.
-        return f"To go on: {shlex.join(['cuptiprof', *words, *self.into, '--resume'])}"
+def _run(arguments: argparse.Namespace, sweep: Sweep, baseline: Results | None) -> int:
+    """Measure, print; returns the exit status."""
+    end = sweep.run()
+    if end.error is not None and not sweep.begun:
+        say(str(end.error))
+        return 2
+    results = sweep.results()
+    if end.error is None and not end.interrupted:
+        return _report(arguments, results, baseline, sweep.measure_again)
+    _report(arguments, results, baseline, None)
+    if end.error is not None:
+        say(str(end.error))
+    say(f"{'interrupted' if end.interrupted else 'ended'} {sweep.how_far()}. {sweep.how_to_go_on()}")
+    return INTERRUPTED if end.interrupted else 1
 
 
 def _show(arguments: argparse.Namespace, results: Results, baseline: Results | None, conditions: Any) -> int:
@@ -260,7 +183,7 @@ def _show(arguments: argparse.Namespace, results: Results, baseline: Results | N
         print("\n".join(describe(row) for row in rows))
         return 0
     _check_pictures(arguments, {name for row in rows for name in row.params})
-    return _report(arguments, Results(tuple(rows), results.environment, results.notes), baseline)
+    return _report(arguments, Results(tuple(rows), results.environment, results.notes), baseline, None)
 
 
 def _show_history(arguments: argparse.Namespace, conditions: Any) -> int:
@@ -282,30 +205,54 @@ def _show_history(arguments: argparse.Namespace, conditions: Any) -> int:
     return 0
 
 
-def _report(arguments: argparse.Namespace, results: Results, baseline: Results | None) -> int:
-    """Print the tables, draw the plot; returns the exit status."""
+def _report(
+    arguments: argparse.Namespace, results: Results, baseline: Results | None, measure_again: MeasureAgain | None
+) -> int:
+    """Decide whether the run fails, print the tables, draw the pictures; returns the exit status.
+
+    Args:
+        measure_again: see ``decide_gate``.
+    """
     reports = [results.report(units=arguments.units)]
-    failing = 0
+    decision, limit = None, arguments.fail_if_slower
     if baseline is not None:
-        comparison = compare_results(
-            baseline,
-            results,
-            threshold=arguments.threshold,
-            across_chips=arguments.across_chips,
-            cycles=arguments.in_cycles,
-        )
+        how: Any = {
+            "threshold": arguments.threshold,
+            "across_chips": arguments.across_chips,
+            "cycles": arguments.in_cycles,
+        }
+        try:
+            if limit is not None:
+                decision = decide_gate(baseline, results, limit, measure_again, **how)
+        except KeyboardInterrupt:
+            say("interrupted while points were measured again that are slower than the baseline: nothing is decided")
+            return INTERRUPTED
+        except CuptiprofError as e:  # then the first verdict is the only one
+            say(f"slower points could not be measured again: {e}")
+            decision = decide_gate(baseline, results, limit, None, **how)
+        comparison = decision.comparison if decision is not None else compare_results(baseline, results, **how)
         report = comparison_report(comparison, results.environment, units=arguments.units)
         # CSV and JSON are one document each: that of the comparison, which has the times as well.
         reports = [report] if arguments.format in ("csv", "json") else [*reports, report]
-        failing = _count_slower(comparison, arguments.fail_if_slower)
     form = None if arguments.format == "table" else arguments.format
     sys.stdout.write("\n".join(render_for(r, sys.stdout, form) for r in reports))
     sys.stdout.flush()
     failed = sum(row.failed for row in results.rows)
     if failed:
-        _say(f"{failed} of {len(results)} points failed")
+        say(f"{failed} of {len(results)} points failed")
+    failing = decision is not None and _fails(decision, limit)
     drawn = _draw(arguments, results, reports[-1] if baseline is not None else None)
     return 1 if failed or failing or not drawn else 0
+
+
+def _fails(decision: Decision, limit: float) -> bool:
+    for line in decision.lines(limit):
+        say(line)
+    # Also what cannot be judged is no pass: a gate that compares nothing would always be open.
+    if not any(p.verdict is not None for p in decision.comparison.points):
+        say("--fail-if-slower: no point could be judged against the baseline")
+        return True
+    return bool(decision.failing)
 
 
 def _draw(arguments: argparse.Namespace, results: Results, against: Report | None) -> bool:
@@ -322,22 +269,9 @@ def _draw(arguments: argparse.Namespace, results: Results, against: Report | Non
             try:
                 draw(path)
             except CuptiprofError as e:
-                _say(str(e))
+                say(str(e))
                 done = False
     return done
-
-
-def _count_slower(comparison: BaselineComparison, limit: float | None) -> int:
-    if limit is None:
-        return 0
-    failing = comparison.failing(limit)
-    for point in failing:
-        _say(f"slower by {100 * limit:g}% or more: {point.new.title}: {point.reason}")
-    # Also what cannot be judged is no pass: a gate that compares nothing would always be open.
-    if not any(p.verdict is not None for p in comparison.points):
-        _say("--fail-if-slower: no point could be judged against the baseline")
-        return 1
-    return len(failing)
 
 
 def _check(a: argparse.Namespace) -> None:
@@ -377,6 +311,7 @@ def _check(a: argparse.Namespace) -> None:
         "resume",
     )
     if stored:
+        wrong.append((a.processes > 1, f"{stored[0]} is read, not measured: --processes does not fit"))
         wrong.append(
             (len(stored) < len(a.target), f"{stored[0]} is a file of results: it is not shown while others are run")
         )
@@ -402,19 +337,6 @@ def _check_pictures(arguments: argparse.Namespace, names: set[str]) -> None:
         raise BenchError(f"--x: no parameter {arguments.x!r}{did_you_mean(arguments.x, names)}")
 
 
-def _overrides(a: argparse.Namespace) -> Mapping[str, Any]:
-    metrics = tuple(m.strip() for m in a.metrics.split(",") if m.strip()) if a.metrics is not None else None
-    given = {
-        "strategy": a.strategy,
-        "metrics": metrics,
-        "l2": a.l2,
-        "max_seconds": a.time,
-        "lock_clocks": a.lock_clocks,
-    }
-    given |= {"energy": a.energy or None, "memory": a.memory or None}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def _clock(text: str) -> str | int:
     if text in CLOCK_NAMES:
         return text
@@ -430,5 +352,9 @@ def _percent(text: str) -> float:
     return float(match.group(1)) / 100
 
 
-def _say(text: str) -> None:
-    print("\n".join(f"cuptiprof: {printable(line)}" for line in text.splitlines()), file=sys.stderr)
+def _processes(text: str) -> int:
+    """A number of processes."""
+    number = count(text)
+    if not 1 <= number <= MAX_PROCESSES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
+    return number

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any
 
 from cuptiprof.bench.results.row import Row
-from cuptiprof.bench.sweep.running import Task
 from cuptiprof.text.names import printable
 from cuptiprof.text.units import format_time
 
@@ -16,8 +15,10 @@ from cuptiprof.text.units import format_time
 class Progress:
     """Use as a context manager; told of each point as it begins and ends."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, of: str = "") -> None:
+        """`of`: what the points are of, "process 2 of 5: "; each line begins with it."""
         self.total = total
+        self._of = of
         self.done = 0
         self._began = time.monotonic()
         self._bar: Any = None
@@ -33,9 +34,9 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def begins(self, task: Task) -> None:
+    def begins(self, title: str) -> None:
         if self._bar is not None:
-            self._bar.update(self._task, description=printable(task.title)[:60])
+            self._bar.update(self._task, description=printable(f"{self._of}{title}")[:60])
 
     def ended(self, row: Row) -> None:
         self.done += 1
@@ -43,12 +44,12 @@ class Progress:
         if self._bar is not None:
             from rich.text import Text
 
-            self._bar.console.print(Text(line, style="red" if row.failed else ""))
+            self._bar.console.print(Text(f"{self._of}{line}", style="red" if row.failed else ""))
             self._bar.update(self._task, completed=self.done)
             return
         left = (time.monotonic() - self._began) / self.done * (self.total - self.done)
         print(
-            f"[{self.done}/{self.total}] {line}" + (f"  ({clock(left)} left)" if left else ""),
+            f"{self._of}[{self.done}/{self.total}] {line}" + (f"  ({clock(left)} left)" if left else ""),
             file=sys.stderr,
             flush=True,
         )

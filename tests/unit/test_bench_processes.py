@@ -9,9 +9,8 @@ from bench_rows import ENVIRONMENT, failed, row
 from cuptiprof.bench.results.baseline import compare_results
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Discard
-from cuptiprof.bench.results.processes import pool
 from cuptiprof.bench.results.row import Row
-from cuptiprof.bench.results.store import Results
+from cuptiprof.bench.results.store import Results, pool
 from cuptiprof.errors import ResultError
 
 
@@ -64,6 +63,10 @@ def test_what_a_pooled_measurement_holds() -> None:
     assert any("3 processes, whose medians differ by 1.5 %" in n or "3 processes" in n for n in m.notes)
     back = Measurement.from_dict(m.to_dict())
     assert back.runs == m.runs
+    third = row(1010, params={"n": 1}, seed=9)
+    more = pool([pooled, Results((third,), ENVIRONMENT)]).rows[0].measurement  # as of four processes
+    assert more is not None and more.runs == (200,) * 4 and "4 processes" in more.notes[-1]
+    assert more.interval.median == pytest.approx((1000 * 1020 * 990 * 1010) ** 0.25, rel=0.005)
     with pytest.raises(ResultError, match="processes"):
         Measurement.from_dict({**m.to_dict(), "runs": [1, 2]})
 

@@ -248,8 +248,8 @@ def test_interruption_stops_the_sweep_and_keeps_what_was_told() -> None:
     told: list[str] = []
 
     class Watcher:
-        def begins(self, task: Task) -> None:
-            told.append(f"begins {task.title}")
+        def begins(self, title: str) -> None:
+            told.append(f"begins {title}")
 
         def ended(self, row: Row) -> None:
             told.append(f"ended {row.title}")

@@ -1,9 +1,9 @@
-"""Results of the same points from several processes, as one: what differs between processes is then in the intervals."""
+"""Rows of the same points from several processes, as one: what differs between processes is then in the intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Discard, Interval
 from cuptiprof.bench.results.row import Row
-from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.stats.between import MIN_FREEDOM, student_quantile
 from cuptiprof.errors import ResultError
 
@@ -19,19 +18,18 @@ CONFIDENCE = 0.95
 SAME_IN_ALL = ("strategy", "l2")
 
 
-def pool(results: Sequence[Results]) -> Results:
+def pool_rows(processes: Iterable[Sequence[Row]]) -> tuple[Row, ...]:
     """The points of several processes, each once, in the order of the first that has it; failures where no process has measured it.
+
+    Rows that are of several processes already count as those.
 
     Raises:
         ResultError: a point was measured differently, or on another chip.
     """
-    if len(results) == 1:
-        return results[0]
     rows: dict[tuple[str, str], list[Row]] = {}
-    for row in (row for r in results for row in r.rows):
+    for row in (row for process in processes for row in process):
         rows.setdefault(row.key, []).append(row)
-    notes = tuple(dict.fromkeys(note for r in results for note in r.notes))
-    return Results(tuple(map(_pooled_row, rows.values())), results[0].environment, notes)
+    return tuple(map(_pooled_row, rows.values()))
 
 
 def _pooled_row(rows: list[Row]) -> Row:
@@ -50,11 +48,12 @@ def _pooled(measured: list[Measurement]) -> Measurement:
     first = measured[0]
     taken = np.cumsum([0, *(len(m.samples) + len(m.discarded) for m in measured)])
     spans, clocks = [m.span for m in measured], [m.sm_hz for m in measured]
-    medians = np.log([m.median for m in measured]) if all(m.median > 0 for m in measured) else np.zeros(0)
+    of_each = np.concatenate([m.run_medians() if m.runs else [m.median] for m in measured])
+    medians = np.log(of_each) if of_each.min() > 0 else np.zeros(0)
     notes = list(dict.fromkeys(note for m in measured for note in m.notes))
     if medians.size:
         notes.append(
-            f"{len(measured)} processes, whose medians differ by {100 * math.expm1(float(medians.std(ddof=1))):.2g} % (one sigma)"
+            f"{len(of_each)} processes, whose medians differ by {100 * math.expm1(float(medians.std(ddof=1))):.2g} % (one sigma)"
         )
     return replace(
         first,
@@ -63,7 +62,7 @@ def _pooled(measured: list[Measurement]) -> Measurement:
         span=np.concatenate(spans) if all(map(len, spans)) else np.empty(0),
         sm_hz=np.concatenate(clocks) if all(map(len, clocks)) else np.empty(0),
         reported={},
-        runs=tuple(len(m.samples) for m in measured),
+        runs=tuple(n for m in measured for n in m.runs or (len(m.samples),)),
         tick=max(m.tick for m in measured),
         interval=_interval(medians) if medians.size else first.interval,
         discarded=tuple(

@@ -1,4 +1,7 @@
-"""Results as JSON lines: one for each run with its environment, one for each point, written as soon as it is measured."""
+"""Results as JSON lines: one for each run with its environment, one for each point, written as soon as it is measured.
+
+A point of a file is what was measured last of it; where several processes have measured it, what each has measured last, pooled.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -14,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from cuptiprof.bench.plots.histogram import plot_histograms
 from cuptiprof.bench.plots.over_parameter import plot_over
 from cuptiprof.bench.plots.roofline_plot import plot_roofline
+from cuptiprof.bench.results.processes import pool_rows
 from cuptiprof.bench.results.results_table import results_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.sweep_page import write_page
@@ -29,6 +33,7 @@ PROGRAM = "cuptiprof bench"
 MAX_LINE = 256 << 20  # bytes: ten million samples
 MAX_FILE = 4 << 30
 MAX_LINES = 1_000_000
+MAX_PROCESSES = 10_000
 
 Path_ = str | os.PathLike[str]
 
@@ -109,7 +114,7 @@ class ResultsWriter:
         if os.path.lexists(self.path) and (not self.path.is_file() or self.path.stat().st_size > 0):
             if not (resume or overwrite):
                 raise ResultError(f"{self.path} exists", hint="--resume goes on with it; -f replaces it")
-            self.notes = read_results(self.path).notes  # refuses what is not ours
+            self.notes = next(iter(read_processes(self.path).values())).notes  # refuses what is not ours
         try:
             self._file: IO[bytes] = open(self.path, "ab", buffering=0)  # noqa: SIM115  closed by close()
             self._lock()
@@ -124,14 +129,17 @@ class ResultsWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def begin_run(self, environment: Mapping[str, Any]) -> None:
+    def begin_run(self, environment: Mapping[str, Any], process: int = 1) -> None:
         """Write what the points from here on have in common.
+
+        Args:
+            process: number of the process that measures them, of those that measure the same points.
 
         Raises:
             ResultError: the disk is full or gone.
         """
         self._environment = dict(environment)
-        head = {"kind": "run", "format": FORMAT, "program": PROGRAM, "version": __version__}
+        head = {"kind": "run", "format": FORMAT, "program": PROGRAM, "version": __version__, "process": process}
         self._line({**head, "environment": self._environment})
 
     def add(self, row: Row) -> None:
@@ -183,11 +191,32 @@ class ResultsWriter:
             raise ResultError(f"cannot write {self.path}: {e.strerror}", hint="is the disk full?") from None
 
 
+def pool(results: Sequence[Results]) -> Results:
+    """The results of several processes as one, see :func:`cuptiprof.bench.results.processes.pool_rows`.
+
+    Raises:
+        ResultError: a point was measured differently, or on another chip.
+    """
+    if len(results) == 1:
+        return results[0]
+    notes = tuple(dict.fromkeys(note for r in results for note in r.notes))
+    return Results(pool_rows(r.rows for r in results), results[0].environment, notes)
+
+
 def read_results(path: Path_) -> Results:
-    """Read a results file; nothing in it is trusted.
+    """Read a results file; nothing in it is trusted. Several processes are pooled.
 
     Raises:
         ResultError: it cannot be read, is of another format, or is damaged elsewhere than in its last line.
+    """
+    return pool(tuple(read_processes(path).values()))
+
+
+def read_processes(path: Path_) -> dict[int, Results]:
+    """Read a results file: number of each process -> what it has measured.
+
+    Raises:
+        ResultError: as :func:`read_results`.
     """
     try:
         with open(path, "rb", opener=_without_waiting) as f:
@@ -205,8 +234,9 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)  # a named pipe would keep us waiting for its writer
 
 
-def _read(f: IO[bytes], path: Path_) -> Results:
-    rows: dict[tuple[str, str], Row] = {}
+def _read(f: IO[bytes], path: Path_) -> dict[int, Results]:
+    processes: dict[int, dict[tuple[str, str], Row]] = {}
+    environments: dict[int, Mapping[str, Any]] = {}
     environment: Mapping[str, Any] | None = None
     notes: list[str] = []
     number = 0
@@ -220,7 +250,9 @@ def _read(f: IO[bytes], path: Path_) -> Results:
         try:
             data = _object(line)
             if environment is None or data.get("kind") == "run":
-                environment = _run(data)
+                environment, process = _run(data)
+                environments[process] = environment
+                rows = processes.setdefault(process, {})
                 continue
             if data.get("kind") != "point":
                 raise ResultError(f"neither a run nor a point: {str(data.get('kind'))[:40]!r}")
@@ -231,7 +263,7 @@ def _read(f: IO[bytes], path: Path_) -> Results:
         rows[row.key] = row
     if environment is None:
         raise ResultError(f"{path} is empty")
-    return Results(tuple(rows.values()), environment, tuple(notes))
+    return {n: Results(tuple(rows.values()), environments[n], tuple(notes)) for n, rows in processes.items()}
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
@@ -251,7 +283,8 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _run(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _run(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+    """The environment, and which process it is."""
     if data.get("kind") != "run" or data.get("program") != PROGRAM:
         raise ResultError("not a results file of cuptiprof bench", hint=_HINT)
     if data.get("format") != FORMAT:
@@ -261,7 +294,10 @@ def _run(data: Mapping[str, Any]) -> Mapping[str, Any]:
     environment = data.get("environment")
     if not isinstance(environment, dict):
         raise ResultError("a run without an environment")
-    return environment
+    process = data.get("process", 1)
+    if isinstance(process, bool) or not isinstance(process, int) or not 1 <= process <= MAX_PROCESSES:
+        raise ResultError(f"no number of a process: {str(process)[:40]!r}")
+    return environment, process
 
 
 def _with_environment(row: Row, environment: Mapping[str, Any]) -> Row:

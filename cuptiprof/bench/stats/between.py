@@ -6,6 +6,7 @@ nothing of it, however many there are. The median of a process is then one obser
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -103,6 +104,7 @@ def student_p(t: float, freedom: int) -> float:
     return _beta(freedom / 2, 0.5, x) if x < 1 else 1.0
 
 
+@functools.lru_cache(maxsize=1024)  # the same for all points of a sweep
 def student_quantile(probability: float, freedom: int) -> float:
     """t with P(T <= t) = `probability`, above 1/2, by halving."""
     low, high = 0.0, 1.0

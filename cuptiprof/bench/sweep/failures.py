@@ -47,6 +47,11 @@ def release(error: BaseException) -> None:
             break
         traceback.clear_frames(seen.__traceback__)
         seen.__traceback__, seen = None, seen.__cause__ or seen.__context__
+    release_cache()
+
+
+def release_cache() -> None:
+    """Let go of what nobody uses, on the GPU too."""
     gc.collect()
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

@@ -7,24 +7,16 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from cuptiprof.bench.case import Case, SkipPoint
-from cuptiprof.bench.environment import environment
 from cuptiprof.bench.measure import bench, measure_in_turn
-from cuptiprof.bench.open_gpu import open_gpu
-from cuptiprof.bench.options import Options, check_names
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.points import Point, params_key
 from cuptiprof.bench.results.row import Failure, Row, plain
-from cuptiprof.bench.results.store import Results
 from cuptiprof.bench.results.stored import MAX_TEXT
 from cuptiprof.bench.sweep.benchmark import Benchmark
 from cuptiprof.bench.sweep.failures import TimedOut, deadline, failure_of, release
-from cuptiprof.device.devices import Device
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 Measure = Callable[..., Measurement]
 MeasureInTurn = Callable[[Mapping[str, Case], Sequence[Mapping[str, Any]], Any], list[Measurement]]
@@ -72,42 +64,20 @@ class Task:
 class Watcher(Protocol):
     """What is told of a sweep as it goes."""
 
-    def begins(self, task: Task) -> None:
-        """A point begins."""
+    def begins(self, title: str) -> None:
+        """A point begins; of points that are measured in turn, the first."""
 
     def ended(self, row: Row) -> None:
         """A point has its row."""
 
     def hangs(self, row: Row) -> None:
-        """A point is past its limit and does not come back; called on another thread, shall end the program."""
+        """A point is past its limit and does not come back. Where it is measured here, this is called on another thread, and shall end the program."""
 
 
 def tasks_of(benchmarks: Iterable[Benchmark], overrides: Mapping[str, Any] | None = None) -> list[Task]:
     """All points of all benchmarks, in their order; those that are measured in turn beside each other."""
     tasks = [Task(b, point, dict(overrides or {})) for b in benchmarks for point in b.points]
     return [task for group in in_groups(tasks) for task in group]
-
-
-def run_benchmarks(
-    *benchmarks: Benchmark, device: str | Device | None = None, timeout: float = 0.0, **options: Unpack[Options]
-) -> Results:
-    """Measure all points of benchmarks, as ``cuptiprof bench`` does; failures are rows.
-
-    Args:
-        device: as of ``cuptiprof.bench``; opened once for all.
-        timeout: s that a point may take with all preparation; 0: no limit. A point that waits in native code is not interrupted.
-        options: for ``cuptiprof.bench``, in place of those of the benchmarks: see :class:`cuptiprof.bench.Options`.
-
-    Raises:
-        TypeError: a keyword that is no option.
-        DeviceError: there is no such device.
-        KeyboardInterrupt: as it came.
-    """
-    check_names("run_benchmarks", options)
-    with open_gpu(device) as gpu:
-        opened, surroundings = gpu.device or "host", environment(gpu)
-    rows = run(tasks_of(benchmarks, options), device=opened, timeout=timeout)
-    return Results(tuple(rows), surroundings)
 
 
 def run(
@@ -136,7 +106,7 @@ def run(
         done = _run_in_turn(group, watcher, in_turn, device, timeout) if len(group) > 1 else []
         for task in group[len(done) :]:
             if watcher is not None:
-                watcher.begins(task)
+                watcher.begins(task.title)
             done.append(_run_one(task, watcher, measure, device, timeout))
         for row in done:
             rows.append(row)
@@ -161,7 +131,7 @@ def _run_in_turn(
     """Rows of all tasks; none where they could not be measured together, and each has to show by itself what it can."""
     began = time.monotonic()
     if watcher is not None:
-        watcher.begins(tasks[0])
+        watcher.begins(tasks[0].title)
 
     def give_up() -> None:
         if watcher is not None:
