@@ -35,7 +35,6 @@ def count(what):
 def gemm(n):
     note("process")
     ns = n * (10 + count("process"))
-    print("preparing")
     return lambda: SimDevice().launch("gemm", duration_ns=ns)
 
 @cuptiprof.benchmark(params={"n": [1, 2, 3]})
@@ -57,6 +56,7 @@ def many(n):
 
 @cuptiprof.benchmark(params={"what": ["fine", "slow", "raises"]})
 def odd(what):
+    print("preparing")
     def call():
         if what == "slow": time.sleep(30)
         if what == "raises": raise ValueError("in the call")
@@ -126,7 +126,20 @@ def test_each_process_measures_all_points_and_they_are_pooled(folder: Path) -> N
     assert pooled is not None and len(pooled.runs) == 3
     shown = bench(folder, "o.jsonl", "--baseline", "o.jsonl", "--fail-if-slower", "0%")
     assert shown.returncode == 0 and "3 processes, whose medians differ by" in shown.stdout
-    assert "preparing" in done.stderr
+
+
+def test_files_called_as_modules(folder: Path) -> None:
+    """Beside the benchmarks, where they are looked for only after those of Python."""
+    (folder / "json.py").write_text("raise ImportError")
+    (folder / "helper.py").write_text("NS = 4000")
+    (folder / "signal.py").write_text(
+        "import cuptiprof, helper\nfrom cuptiprof.sim.sim_device import SimDevice\n"
+        "@cuptiprof.benchmark(max_seconds=0.2)\ndef f(): return lambda: SimDevice().launch('k', duration_ns=helper.NS)\n"
+    )
+    script = "import sys; sys.path.pop(0); from cuptiprof.cli import main; sys.exit(main())"
+    args = [sys.executable, "-c", script, "bench", "signal.py", "--processes", "2", "--device", "sim"]
+    done = subprocess.run(args, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "4.0000us" in done.stdout, done.stderr
 
 
 def test_a_process_that_dies_ends_the_sweep_with_one_error(folder: Path) -> None:
@@ -185,7 +198,7 @@ def test_limits_and_failures_are_those_of_the_process(folder: Path) -> None:
     errors = {r["what"]: r["error"] for r in json.loads(done.stdout)["rows"]}
     assert errors["fine"] is None and errors["slow"] == "timeout: not over after 1 s"
     assert errors["raises"].startswith("ValueError: in the call (bench_it.py:")
-    assert "2 of 3 points failed" in done.stderr
+    assert "2 of 3 points failed" in done.stderr and "preparing" in done.stderr
 
 
 HANG = """

@@ -27,7 +27,16 @@ SPARE_SECONDS = 20.0
 END_SECONDS = 5.0
 """s to clean up, when it is to end, until it is killed."""
 
-_CODE = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from cuptiprof.bench.sweep.process_main import main; main()"
+# Where this process finds modules the other one looks as well, but last: a folder of benchmarks may hold a json.py.
+_CODE = """
+import sys
+sys.path = [p for p in sys.path if p]
+sys.path += [p for p in sys.argv.pop().split(":") if p not in sys.path]
+import signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+from cuptiprof.bench.sweep.process_main import main
+main()
+"""
 
 
 class OtherProcess:
@@ -61,12 +70,18 @@ class OtherProcess:
         # A session of its own: a Ctrl-C reaches it through this process, which waits for it to clean up.
         with theirs:
             self._child = subprocess.Popen(
-                [sys.executable, "-c", _CODE, str(theirs.fileno())],
+                [
+                    sys.executable,
+                    "-c",
+                    _CODE,
+                    str(theirs.fileno()),
+                    os.pathsep.join(p or os.getcwd() for p in sys.path),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=2,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
-                env={**os.environ, IN_PROCESS: "1", "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+                env={**os.environ, IN_PROCESS: "1"},
             )
         try:
             self._pipe.send_bytes(data)
