@@ -48,7 +48,7 @@ def main() -> None:
     from cuptiprof.sim.sim_device import Op, SimDevice
 
     device = SimDevice()
-    launches = device.prepare(device.ops(N, Op.KERNEL, name="kernel"))
+    launches = device.prepare(device.ops(N, Op.KERNEL, name="kernel", duration_ns=1))
 
     def case(sources: str | None, frames: int) -> Callable[[], float]:
         def measure() -> float:

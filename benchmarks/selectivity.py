@@ -14,11 +14,12 @@ import numpy as np
 
 import cuptiprof
 from benchmarks.common import arguments, finish, in_turn, ratio, summary
+from cuptiprof import KernelFilter
 from cuptiprof.sim.sim_device import Op, SimDevice
 
 LAUNCHES = 100_000
 SELECTED = 10
-CONDITIONS = ("tracing", "none", "counters by name", "counters by region")
+CONDITIONS = ("tracing", "none", "counters by name", "counters by region", "counters by line")
 METRICS = ["achieved_occupancy", "ipc", "dram_read_throughput"]
 
 
@@ -31,6 +32,10 @@ def make_ops(device: SimDevice) -> Any:
     return ops
 
 
+def counted_line(device: SimDevice, ops: Any) -> None:
+    device.run(ops)
+
+
 def one_round(condition: str) -> dict[str, float]:
     """ns a launch of the unselected ones, and how many launches were counted."""
     keywords: dict[str, Any] = {
@@ -38,6 +43,7 @@ def one_round(condition: str) -> dict[str, float]:
         "tracing": {},
         "counters by name": {"metrics": METRICS, "kernels": "regex:chosen"},
         "counters by region": {"metrics": METRICS, "regions": "counted"},
+        "counters by line": {"metrics": METRICS, "kernels": KernelFilter(lines="counted_line")},
     }[condition]
     device = SimDevice()
     if condition == "none":
@@ -51,6 +57,8 @@ def one_round(condition: str) -> dict[str, float]:
         if condition == "counters by region":
             with cuptiprof.region("counted"):
                 device.run(ops[:SELECTED])
+        elif condition == "counters by line":
+            counted_line(device, ops[:SELECTED])
         device.run(ops[:1000])  # the first sight of a name is not what is asked
         if condition == "counters by name":
             # The counted ones are timed apart: what is asked is what the others pay.

@@ -33,6 +33,7 @@ KernelFilter make_filter(const py::dict& fields) {
   spec.exclude_regions = texts("exclude_regions");
   spec.nvtx_include = texts("nvtx_include");
   spec.nvtx_exclude = texts("nvtx_exclude");
+  spec.lines = texts("lines");
   spec.devices = ids("devices");
   spec.contexts = ids("contexts");
   spec.streams = ids("streams");
@@ -68,6 +69,18 @@ class Ranges {
   std::vector<Domain> x_domains;
   std::vector<DomainRanges> x_views;
 };
+
+// [(file, function, line), ...] of a stack.
+bool matches_lines(const KernelFilter& filter, const py::iterable& stack) {
+  if (!filter.needs_lines()) return true;
+  for (const py::handle item : stack) {
+    const auto frame = py::cast<py::sequence>(item);
+    const std::string file = utf8(frame[0]), function = utf8(frame[1]);
+    const LineView at{file, function, frame[2].cast<uint32_t>()};
+    if (filter.matches_lines({&at, 1})) return true;
+  }
+  return false;
+}
 
 // cuptiprof.filter.launch.Launch objects, in launch order -> indices of those selected.
 std::vector<size_t> select(const KernelFilter& filter, const py::iterable& launches) {
@@ -106,8 +119,8 @@ std::vector<size_t> select(const KernelFilter& filter, const py::iterable& launc
     const std::vector<std::string_view> region_views(regions.begin(), regions.end());
     const Ranges push_pop(given("push_pop")), start_end(given("start_end"));
     const RangeView ranges{path, region_views, region_views, push_pop.views(), start_end.views()};
-    if (state.select(filter, launch, filter.name_verdict(parts), filter.matches_ranges(ranges)))
-      out.push_back(index);
+    const bool open = filter.matches_ranges(ranges) && matches_lines(filter, given("stack"));
+    if (state.select(filter, launch, filter.name_verdict(parts), open)) out.push_back(index);
     ++index;
   }
   return out;
@@ -154,6 +167,8 @@ void register_filter(py::module_& m) {
           "matches_name",
           [](const KernelFilter& f, const py::str& name) { return f.matches_name(NameParts(utf8(name))); },
           py::arg("name"))
+      .def("matches_lines", &matches_lines, py::arg("stack"),
+           "Whether work launched from this stack, [(file, function, line), ...], can be selected.")
       .def("describe", [](const KernelFilter& f) { return text(f.describe()); })
       .def("name_patterns",
            [](const KernelFilter& f) {
@@ -163,6 +178,7 @@ void register_filter(py::module_& m) {
            })
       .def_property_readonly("is_stateful", &KernelFilter::is_stateful)
       .def_property_readonly("needs_regions", &KernelFilter::needs_regions)
+      .def_property_readonly("needs_lines", &KernelFilter::needs_lines)
       .def_property_readonly("selects_all", &KernelFilter::selects_all);
 }
 

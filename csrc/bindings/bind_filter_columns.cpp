@@ -46,7 +46,8 @@ py::tuple select_table(
     const Column& device, const Column& context, const Column& stream, const Column& thread,
     const std::optional<py::array_t<int64_t, py::array::c_style | py::array::forcecast>>& configs,
     const Column& config, const std::optional<py::sequence>& regions, const Column& region_codes,
-    const Column& order) {
+    const Column& order,
+    const std::optional<py::array_t<uint8_t, py::array::c_style | py::array::forcecast>>& in_lines) {
   LaunchColumns columns;
   columns.rows = rows;
   columns.name = view(name_codes, rows, "name");
@@ -57,6 +58,12 @@ py::tuple select_table(
   columns.config = view(config, rows, "config");
   columns.region = view(region_codes, rows, "region");
   columns.order = view(order, rows, "order");
+  if (in_lines) {
+    if (in_lines->ndim() != 1 || static_cast<size_t>(in_lines->size()) != rows)
+      throw Error(ErrorKind::kGeneric, "in_lines must have one entry a row",
+                  "Pass the columns of one table.");
+    columns.in_lines = {in_lines->data(), rows};
+  }
   const std::vector<std::string> name_strings = used_strings(names, columns.name, "name");
   const std::vector<std::string> region_strings =
       used_strings(regions ? *regions : py::sequence(py::list()), columns.region, "region");
@@ -99,7 +106,7 @@ void register_filter_columns(py::module_& m) {
         py::arg("names") = py::list(), py::arg("name_codes") = py::none(), py::arg("device") = py::none(),
         py::arg("context") = py::none(), py::arg("stream") = py::none(), py::arg("thread") = py::none(),
         py::arg("configs") = py::none(), py::arg("config") = py::none(), py::arg("regions") = py::none(),
-        py::arg("region_codes") = py::none(), py::arg("order") = py::none(),
+        py::arg("region_codes") = py::none(), py::arg("order") = py::none(), py::arg("in_lines") = py::none(),
         "(bool mask, launches refused because the counters were full) over the columns of a kernels table.");
 }
 

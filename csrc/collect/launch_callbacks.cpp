@@ -121,7 +121,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
       g_decoder_bell.ring();
     }
     const bool counted = launch && g_launch_gate.is_open() && !g_launch_gate.refuses_name(call.symbolName) &&
-                         launch_enters(*slot, cbid, call, task);
+                         launch_enters(*slot, cbid, call, task, origin.frame);
     if (!counted && g_exclusion.is_armed() && (launch || is_graph_launch(cbid)))
       launch_goes_beside(*slot, call.context);
   } else {
@@ -189,7 +189,7 @@ void Activity::launch_goes_beside(ThreadSlot& slot, CUcontext context) noexcept 
 // `observing` is set before the observer is looked at and `observe` looks at it after taking the observer
 // away: one of the two sees the other.
 bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
-                             uint64_t task) noexcept {
+                             uint64_t task, uint32_t frame) noexcept {
   LaunchObserver* observer = x_launch_observer.load();
   if (LaunchObserver* earlier = slot.counted_by.load(std::memory_order_relaxed)) {
     // The launch hung when its session ended, and nobody saw it leave. Of the running session it would be a
@@ -198,6 +198,7 @@ bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
     launch_leaves(slot, cbid, call, true);
   }
   if (slot.observing.load(std::memory_order_relaxed)) return false;  // CUPTI launches inside a call of ours
+  if (g_launch_gate.by_line() && g_launch_gate.refuses_line(frame)) return false;
   uint32_t path[OpenRegions::kMax];
   const uint32_t depth = live_region_path(slot, task, path);
   const std::span<const uint32_t> scopes = slot.scopes.labels();
@@ -206,7 +207,7 @@ bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
   observer = x_launch_observer.load();
   if (observer && observer->wants(call.symbolName) &&
       observer->entered(
-          {call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, scopes, false})) {
+          {call, cbid, slot.tid.load(std::memory_order_relaxed), {path, depth}, scopes, frame, false})) {
     slot.counted_by.store(observer);
     return true;
   }
@@ -216,7 +217,7 @@ bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
 
 void Activity::launch_leaves(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
                              bool captured) noexcept {
-  slot.counted_by.load()->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, {}, captured});
+  slot.counted_by.load()->left({call, cbid, slot.tid.load(std::memory_order_relaxed), {}, {}, 0, captured});
   slot.counted_by.store(nullptr);
   slot.observing.store(false, std::memory_order_release);
 }
@@ -234,7 +235,8 @@ bool Activity::observe(const Observers& who) noexcept {
   x_observed.store(who.launches != nullptr);
   set_region_observer(who.regions);
   x_launch_observer.store(who.launches);
-  if (who.launches && who.launches->looks_at_launches()) g_launch_gate.open(who.launches->looks_at_regions());
+  if (who.launches && who.launches->looks_at_launches())
+    g_launch_gate.open(who.launches->looks_at_regions(), who.launches->looks_at_lines());
   return left;
 }
 

@@ -90,13 +90,14 @@ KernelFilter::KernelFilter(FilterSpec spec) : x_spec(std::move(spec)) {
   x_exclude_regions = compile<RegionPattern>(x_spec.exclude_regions, "exclude_regions pattern");
   x_nvtx_include = compile<NvtxExpression>(x_spec.nvtx_include, {});
   x_nvtx_exclude = compile<NvtxExpression>(x_spec.nvtx_exclude, {});
+  x_lines = compile<LinePattern>(x_spec.lines, "line pattern");
 
   const bool counts_invocations =
       std::any_of(x_ids.begin(), x_ids.end(), [](const LaunchId& id) { return !id.invocation.any(); });
   x_stateful = counts_invocations || x_spec.skip != 0 || x_spec.count || x_spec.every != 1 ||
                x_spec.skip_before_match != 0;
-  x_selects_all = !x_stateful && !needs_regions() && x_include.empty() && x_exclude.empty() &&
-                  x_ids.empty() && x_spec.devices.empty() && x_spec.contexts.empty() &&
+  x_selects_all = !x_stateful && !needs_regions() && !needs_lines() && x_include.empty() &&
+                  x_exclude.empty() && x_ids.empty() && x_spec.devices.empty() && x_spec.contexts.empty() &&
                   x_spec.streams.empty() && x_spec.threads.empty() && !x_spec.grid && !x_spec.block;
 }
 
@@ -124,6 +125,13 @@ bool KernelFilter::matches_ranges(const RangeView& ranges) const noexcept {
   };
   return (x_regions.empty() || any(x_regions)) && (x_nvtx_include.empty() || any(x_nvtx_include)) &&
          !any(x_exclude_regions) && !any(x_nvtx_exclude);
+}
+
+bool KernelFilter::matches_lines(std::span<const LineView> stack) const noexcept {
+  return x_lines.empty() || std::any_of(stack.begin(), stack.end(), [&](const LineView& at) {
+           return std::any_of(x_lines.begin(), x_lines.end(),
+                              [&](const LinePattern& p) { return p.matches(at); });
+         });
 }
 
 uint64_t KernelFilter::matching_ids(const LaunchView& launch, const NameVerdict& name) const noexcept {

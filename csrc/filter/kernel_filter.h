@@ -2,7 +2,7 @@
 // Python, so any thread may use it; the counters of one run are apart (filter_state.h).
 //
 // Order of the tests (the same for every front end):
-//   device -> skip-before-match -> name include/exclude -> regions and NVTX include/exclude -> context,
+//   device -> skip-before-match -> name include/exclude -> regions, NVTX and lines -> context,
 //   stream, thread, grid, block -> launch IDs (invocation counters) -> skip -> every -> count
 // The verdicts on a name and on a set of open ranges do not depend on anything else: a caller keeps them per
 // interned name and per interned region path, and then a launch costs a few comparisons of integers. The
@@ -12,11 +12,13 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "filter/launch_id.h"
+#include "filter/line_pattern.h"
 #include "filter/name_parts.h"
 #include "filter/pattern.h"
 #include "filter/ranges.h"
@@ -36,6 +38,7 @@ struct FilterSpec {
   std::vector<std::string> kernel_ids;        // ncu --kernel-id
   std::vector<std::string> regions, exclude_regions;
   std::vector<std::string> nvtx_include, nvtx_exclude;
+  std::vector<std::string> lines;  // of the Python program
   std::vector<uint32_t> devices, contexts, streams, threads;
   std::optional<Dim3> grid, block;
   int64_t skip = 0;
@@ -71,6 +74,9 @@ class KernelFilter {
   }
   // Regions and NVTX ranges: the other verdict to keep (per region path, where there is no NVTX stack).
   [[nodiscard]] bool matches_ranges(const RangeView& ranges) const noexcept;
+  // Lines of Python: a third verdict to keep, by stack. Any frame of the stack may match.
+  [[nodiscard]] bool matches_lines(std::span<const LineView> stack) const noexcept;
+  [[nodiscard]] bool needs_lines() const noexcept { return !x_lines.empty(); }
   [[nodiscard]] bool matches_device(uint32_t device) const noexcept { return listed(x_spec.devices, device); }
 
   // Everything but the counters; with is_stateful() false this is the whole filter.
@@ -127,6 +133,7 @@ class KernelFilter {
   std::vector<LaunchId> x_ids;
   std::vector<RegionPattern> x_regions, x_exclude_regions;
   std::vector<NvtxExpression> x_nvtx_include, x_nvtx_exclude;
+  std::vector<LinePattern> x_lines;
   bool x_stateful = false, x_selects_all = false;
 };
 

@@ -57,6 +57,7 @@ uint64_t select_rows(const KernelFilter& filter, const LaunchColumns& columns, s
     return columns.name.empty() ? nameless : names[columns.name[row]];
   };
   const auto ranges_at = [&](size_t row) {
+    if (filter.needs_lines() && (columns.in_lines.empty() || columns.in_lines[row] == 0)) return false;
     if (!filter.needs_regions()) return true;
     return columns.region.empty() ? outside : regions[columns.region[row]] != 0;
   };

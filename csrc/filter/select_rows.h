@@ -15,8 +15,9 @@ struct LaunchColumns {
   size_t rows = 0;
   std::span<const uint32_t> name, region;  // codes into names and regions
   std::span<const uint32_t> device, context, stream, thread;
-  std::span<const uint32_t> config;  // rows of configs
-  std::span<const uint32_t> order;   // correlation IDs: rows are judged in ascending order, ties in row order
+  std::span<const uint32_t> config;   // rows of configs
+  std::span<const uint8_t> in_lines;  // by row: KernelFilter::matches_lines of its stack; empty: of none
+  std::span<const uint32_t> order;  // correlation IDs: rows are judged in ascending order, ties in row order
   std::span<const LaunchView> configs;   // only grid, block and shared_memory are read
   std::span<const std::string> names;    // by code; only used codes are looked at
   std::span<const std::string> regions;  // region paths by code

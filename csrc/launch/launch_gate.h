@@ -1,5 +1,5 @@
-// The first look at a launch while counters are armed: verdicts on names and on region paths that were
-// reached before, read without a lock, a call or an observer. Most launches end here.
+// The first look at a launch while counters are armed: verdicts on names, on region paths and on lines that
+// were reached before, read without a lock, a call or an observer. Most launches end here.
 //
 // Lives as long as the process, so that a launch callback may look at any time. An entry counts in its epoch
 // only; a new session and the unloading of a module (whose names' addresses may be reused) begin another.
@@ -61,8 +61,9 @@ class LaunchGate {
   // What a launch of this name or under this path is: refused, or worth asking the observer.
   static constexpr uint32_t kRefused = 0, kWanted = 1;
 
-  uint32_t open(bool by_path) noexcept {
+  uint32_t open(bool by_path, bool by_line) noexcept {
     x_by_path.store(by_path, std::memory_order_relaxed);
+    x_by_line.store(by_line, std::memory_order_relaxed);
     x_open.store(true, std::memory_order_relaxed);
     return x_epoch.fetch_add(1) + 1;
   }
@@ -71,6 +72,7 @@ class LaunchGate {
 
   [[nodiscard]] bool is_open() const noexcept { return x_open.load(std::memory_order_relaxed); }
   [[nodiscard]] bool by_path() const noexcept { return x_by_path.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool by_line() const noexcept { return x_by_line.load(std::memory_order_relaxed); }
   [[nodiscard]] uint32_t epoch() const noexcept { return x_epoch.load(std::memory_order_relaxed); }
   [[nodiscard]] bool refuses_name(const char* symbol) const noexcept {
     return names.find(reinterpret_cast<uint64_t>(symbol), epoch()) == kRefused;
@@ -80,6 +82,11 @@ class LaunchGate {
     const uint32_t known = paths.find(path_key(regions, scopes), epoch());
     return known != VerdictCache::kNone && (known & 1) == kRefused;
   }
+  // A node of g_frame_tree, 0 included.
+  [[nodiscard]] bool refuses_line(uint32_t frame) const noexcept {
+    return lines.find(line_key(frame), epoch()) == kRefused;
+  }
+  static uint64_t line_key(uint32_t frame) noexcept { return uint64_t{frame} + 2; }
   // Of labels: open regions, then what is open beside.
   static uint64_t path_key(std::span<const uint32_t> regions, std::span<const uint32_t> scopes) noexcept {
     uint64_t h = 0xcbf29ce484222325ull;
@@ -92,9 +99,10 @@ class LaunchGate {
 
   VerdictCache names;  // by address
   VerdictCache paths;  // by path_key: ID of the path << 1 | verdict
+  VerdictCache lines;  // by line_key
 
  private:
-  std::atomic<bool> x_open{false}, x_by_path{false};
+  std::atomic<bool> x_open{false}, x_by_path{false}, x_by_line{false};
   std::atomic<uint32_t> x_epoch{1};
 };
 

@@ -18,6 +18,7 @@ struct LaunchEvent {
   uint32_t thread;                    // thread ID to show
   std::span<const uint32_t> regions;  // labels of the open regions, outermost first; empty unless wanted
   std::span<const uint32_t> scopes;   // the same of scopes of the level "launch"
+  uint32_t frame = 0;                 // where Python stands, a node of g_frame_tree; 0: not known
   bool captured = false;              // on the way out: it became a graph node and did not run
 };
 
@@ -56,6 +57,8 @@ class LaunchObserver {
   virtual void window(bool /*open*/) noexcept {}
   // Which regions are open can decide whether a launch is wanted.
   virtual bool looks_at_regions() const noexcept { return false; }
+  // So can the line of the Python program.
+  virtual bool looks_at_lines() const noexcept { return false; }
 };
 
 class RegionObserver {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuptiprof.analysis.gpu_work import kernel_names, memcpy_names
-from cuptiprof.analysis.python_stacks import Frame, PythonStacks
+from cuptiprof.data.python_stacks import Frame
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 
@@ -32,7 +32,7 @@ class FlameStack:
 
 def flame_stacks(result: Result) -> dict[int, list[FlameStack]]:
     """By GPU, each stack with each kernel it launched, once; in the order in which they came."""
-    stacks = PythonStacks(result)
+    stacks = result.python_stacks()
     times: dict[int, Counter[tuple[int, str]]] = {}
     for table, (ids, names) in (
         (result.kernels, _split(kernel_names(result.kernels, True))),

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cuptiprof import _core
+from cuptiprof.data.python_stacks import PythonStacks
 from cuptiprof.data.tables import Array, Strings, Table, schema
 from cuptiprof.errors import ResultError
 from cuptiprof.text.html import html_line, html_table
 
 if TYPE_CHECKING:
     from cuptiprof.analysis.kernel_counters import Counters
-    from cuptiprof.analysis.python_stacks import PythonStacks
     from cuptiprof.filter.kernel_filter import KernelFilter
     from cuptiprof.report.model import Report
     from cuptiprof.report.views.key_averages import KeyAverages
@@ -107,6 +107,7 @@ class Result:
         strings = next(iter(tables.values())).strings if tables else Strings()
         self.tables: dict[str, Table] = {n: tables[n] if n in tables else Table.empty(n, strings) for n in schema()}
         self.tables["kernels"].configs = self.tables["launch_configs"]
+        self.tables["kernels"].stacks = self.tables["stacks"]
         self.metadata: dict[str, Any] = dict(metadata or {})
         self.losses = Losses(losses)
         for name, table in self.tables.items():
@@ -130,9 +131,7 @@ class Result:
     def python_stacks(self) -> PythonStacks:
         """The Python stacks of a run with the source "stacks" or "lines":
         ``result.python_stacks().frames(result.kernels["stack"][0])`` is where the first kernel was launched."""
-        from cuptiprof.analysis.python_stacks import PythonStacks
-
-        return PythonStacks(self)
+        return PythonStacks(self.tables["stacks"])
 
     def __repr__(self) -> str:
         n = {t: len(self.tables[t]) for t in ("kernels", "memcpys", "memsets", "api_calls", "regions")}

@@ -113,6 +113,7 @@ class Table:
         self.strings = strings
         self.configs = configs
         self.counters: KernelCounters | None = None
+        self.stacks: Table | None = None  # of kernels, in a result
         self._columns = columns
         self._schema = schema()[name]
         self._rows = columns.rows if isinstance(columns, LazyColumns) else len(columns[next(iter(self._schema))])
@@ -245,7 +246,7 @@ class Table:
         """
         columns = selected(self._columns, self._schema, self._rows, mask)
         out = Table(self.name, columns, self.strings, self.configs)
-        out.counters = self.counters
+        out.counters, out.stacks = self.counters, self.stacks
         return out
 
     def with_column(self, column: str, values: Callable[[Table], Array]) -> Table:
@@ -254,7 +255,7 @@ class Table:
             self._schema, self._rows, lambda name: values(self) if name == column else self._columns[name].view()
         )
         out = Table(self.name, made, self.strings, self.configs)
-        out.counters = self.counters
+        out.counters, out.stacks = self.counters, self.stacks
         return out
 
     def timed(self) -> Table:

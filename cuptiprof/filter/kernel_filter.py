@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
+from cuptiprof.data.python_stacks import PythonStacks
 from cuptiprof.errors import FilterError
 from cuptiprof.filter.checks import Dims, Ids, Texts, dims, ids, integer, texts
 from cuptiprof.filter.launch import Launch
@@ -39,6 +40,9 @@ class KernelFilter:
         regions: patterns; the launch must be inside a matching region, at any depth. Without "/" a glob is
             compared with region names, with "/" with whole paths (``fwd/*``).
         exclude_regions: patterns of regions the launch must not be inside of; wins over ``regions``.
+        lines: the launch must come from there, or from what was called from there: a file ("train.py"), a line of it
+            ("train.py:42") or a function ("Model.forward"), by the whole name or its end, with wildcards. A session keeps whole
+            Python stacks for it.
         devices, streams, contexts, threads: one ID or several (device ordinals, CUPTI stream and context
             IDs, system thread IDs).
         grid, block: exact size, (x,), (x, y) or (x, y, z).
@@ -65,6 +69,7 @@ class KernelFilter:
         base: str = "function",
         regions: Texts = None,
         exclude_regions: Texts = None,
+        lines: Texts = None,
         devices: Ids = None,
         streams: Ids = None,
         contexts: Ids = None,
@@ -83,6 +88,7 @@ class KernelFilter:
             base=base,
             regions=texts("regions", regions),
             exclude_regions=texts("exclude_regions", exclude_regions),
+            lines=texts("lines", lines),
             devices=ids("devices", devices),
             streams=ids("streams", streams),
             contexts=ids("contexts", contexts),
@@ -231,6 +237,7 @@ class KernelFilter:
             regions=kernels.strings,
             region_codes=kernels.codes("region"),
             order=kernels["correlation_id"],
+            in_lines=self._in_lines(kernels) if self.needs_lines else None,
         )
         if refused:
             raise FilterError(
@@ -238,6 +245,17 @@ class KernelFilter:
                 hint="Select fewer kernels by name first, or leave out the invocation or mode.",
             )
         return selected
+
+    def _in_lines(self, kernels: Table) -> npt.NDArray[np.uint8]:
+        """By row, whether its stack is one that the filter's lines select."""
+        import numpy as np
+
+        if kernels.stacks is None:
+            raise FilterError("this filter needs the stacks of the run", hint="Use the kernels table of a result.")
+        stacks = PythonStacks(kernels.stacks)
+        used, which = np.unique(kernels.codes("stack"), return_inverse=True)
+        verdicts = [self._native.matches_lines(stacks.places(int(stack))) for stack in used]
+        return np.array(verdicts, np.uint8)[which]
 
     def _needs_configs(self) -> bool:
         f = self._fields
@@ -264,6 +282,11 @@ class KernelFilter:
     def needs_regions(self) -> bool:
         """True when the filter looks at regions or NVTX ranges."""
         return self._native.needs_regions
+
+    @property
+    def needs_lines(self) -> bool:
+        """True when the filter looks at lines of Python."""
+        return self._native.needs_lines
 
     @property
     def is_stateful(self) -> bool:
@@ -294,6 +317,7 @@ _LISTS = (
     "exclude_regions",
     "nvtx_include",
     "nvtx_exclude",
+    "lines",
     "devices",
     "contexts",
     "streams",

@@ -14,7 +14,7 @@ class Launch:
 
     ``mangled``, ``demangled`` and the function name are derived from what is given. ``push_pop`` and
     ``start_end`` map an NVTX domain ("" is the default one) to the names of its open ranges, push/pop ones
-    bottom first. ``region`` is the path of the innermost open region ("fwd/attn"). ``shared_memory`` is in
+    bottom first. ``stack`` has (file, function, line) of the Python frames, the innermost first. ``region`` is the path of the innermost open region ("fwd/attn"). ``shared_memory`` is in
     bytes, static + dynamic; sizes are (x, y, z).
     """
 
@@ -33,6 +33,7 @@ class Launch:
     start_end: Mapping[str, Sequence[str]] = field(default_factory=dict)
     region: str = ""
     thread: int = 0
+    stack: Sequence[tuple[str, str, int]] = ()
 
     def __post_init__(self) -> None:
         for what in ("grid", "block"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cuptiprof.analysis.flame import NO_STACK, FlameStack, flame_stacks
-from cuptiprof.analysis.python_stacks import Frame
+from cuptiprof.data.python_stacks import Frame
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.version import __version__
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
@@ -59,6 +59,9 @@ class Arguments:
             BudgetError: the budget is too small for the buffers. SessionError: Python's lines are asked for and cannot be read.
         """
         whole_run = self.filter is not None and self.filter.is_stateful  # selected after the run
+        sources = self.sources
+        if self.filter is not None and self.filter.needs_lines:
+            sources = replace(sources, frames=2)
         return _core.Session(
             api=device.library,
             kinds=self.kinds,
@@ -76,9 +79,9 @@ class Arguments:
             filter=self.filter.native if self.filter is not None and not whole_run else None,
             counters=counters.plan.options(self.filter) if counters is not None else None,
             follows_launches=follows_launches,
-            nvtx=self.sources.nvtx,
-            frames=self.sources.frames,
-            frame_origins=frame_origins(self.sources),
+            nvtx=sources.nvtx,
+            frames=sources.frames,
+            frame_origins=frame_origins(sources),
         )
 
 

@@ -13,6 +13,7 @@
 #include "cupti/record_versions.h"
 #include "filter/kernel_filter.h"
 #include "filter/open_ranges.h"
+#include "filter/stack_lines.h"
 #include "threads/scope_trie.h"
 
 namespace cuptiprof {
@@ -109,9 +110,9 @@ RecordDecoder::RecordDecoder(const SubscriberCalls& cupti, RegionTracker& region
       x_configs(kConfigEntries) {
   if (x_filter) {
     const FilterSpec& s = x_filter->spec();
-    x_filter_looks_further = x_filter->needs_regions() || !x_filter->ids().empty() || !s.devices.empty() ||
-                             !s.contexts.empty() || !s.streams.empty() || !s.threads.empty() || s.grid ||
-                             s.block;
+    x_filter_looks_further = x_filter->needs_regions() || x_filter->needs_lines() ||
+                             !x_filter->ids().empty() || !s.devices.empty() || !s.contexts.empty() ||
+                             !s.streams.empty() || !s.threads.empty() || s.grid || s.block;
   }
   forget_names();
 }
@@ -279,7 +280,7 @@ const RecordDecoder::NameEntry& RecordDecoder::earlier_name(Store& store, const 
 // integers.
 bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict& name) {
   const CallSite* site = x_calls.find(k.correlationId);
-  bool region = true;
+  bool region = true;  // and line
   if (x_filter->needs_regions()) {
     const uint32_t node = site ? site->node : 0;
     const uint32_t scopes = site && x_calls.with_origins() ? x_calls.origin(k.correlationId).scopes : 0;
@@ -288,6 +289,12 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
       const OpenRanges open(scope_labels(x_regions.labels(node)), scope_labels(g_scope_trie.labels(scopes)));
       found->second = x_filter->matches_ranges(open.view());
     }
+    region = found->second;
+  }
+  if (region && x_filter->needs_lines()) {
+    const uint32_t frame = site && x_calls.with_origins() ? x_calls.origin(k.correlationId).frame : 0;
+    const auto [found, is_new] = x_line_verdicts.try_emplace(frame);
+    if (is_new) found->second = x_filter->matches_lines(lines_of_stack(frame));
     region = found->second;
   }
   LaunchView launch;

@@ -140,6 +140,7 @@ class RecordDecoder {
   std::map<std::pair<const char*, uint32_t>, NameEntry> x_earlier_names;
   std::vector<ConfigEntry> x_configs;                   // direct-mapped by name and grid
   std::unordered_map<uint64_t, bool> x_range_verdicts;  // by node of the path << 32 | node of launch scopes
+  std::unordered_map<uint32_t, bool> x_line_verdicts;   // by node of the stack
   std::array<std::vector<uint32_t>, 2> x_api_names;     // [domain][cbid] -> string ID + 1
   struct OpenMarker {
     uint32_t id;

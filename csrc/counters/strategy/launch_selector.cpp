@@ -6,6 +6,7 @@
 
 #include "filter/kernel_filter.h"
 #include "filter/open_ranges.h"
+#include "filter/stack_lines.h"
 
 namespace cuptiprof {
 namespace {
@@ -90,9 +91,25 @@ bool LaunchSelector::selects_path(std::span<const uint32_t> regions, std::span<c
   return known & 1;
 }
 
+bool LaunchSelector::selects_line(uint32_t frame) noexcept {
+  if (!x_options.filter || !x_options.filter->needs_lines()) return true;
+  const uint64_t key = LaunchGate::line_key(frame);
+  const uint32_t epoch = g_launch_gate.epoch();
+  const uint32_t known = g_launch_gate.lines.find(key, epoch);
+  if (known != VerdictCache::kNone) return known == LaunchGate::kWanted;
+  try {
+    const bool selected = x_options.filter->matches_lines(lines_of_stack(frame));
+    const std::lock_guard lock(x_mutex);
+    g_launch_gate.lines.put(key, epoch, selected ? LaunchGate::kWanted : LaunchGate::kRefused);
+    return selected;
+  } catch (...) {
+    return false;
+  }
+}
+
 std::optional<SelectedLaunch> LaunchSelector::select(const LaunchEvent& launch) noexcept {
   SelectedLaunch s;
-  const bool in_region = selects_path(launch.regions, launch.scopes, &s.region);
+  const bool in_region = selects_path(launch.regions, launch.scopes, &s.region) && selects_line(launch.frame);
   const bool show_all = x_state && x_options.filter->spec().skip_before_match != 0;
   if (!in_region && !show_all) return std::nullopt;
   s.params = launch_params(launch.cbid, launch.call.functionParams);

@@ -47,6 +47,9 @@ class LaunchSelector {
   [[nodiscard]] bool selects_path(std::span<const uint32_t> regions, std::span<const uint32_t> scopes,
                                   uint32_t* path) noexcept;
 
+  // Whether the filter selects work from where Python stands (LaunchEvent::frame).
+  [[nodiscard]] bool selects_line(uint32_t frame) noexcept;
+
   [[nodiscard]] std::string text(uint32_t id) const;
   // Distinct names judged, and how many of them communicate between GPUs and were left out for that.
   [[nodiscard]] uint64_t names_judged() const noexcept { return x_judged.load(); }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from cuptiprof.analysis.python_stacks import PythonStacks
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Table
 
@@ -13,7 +12,7 @@ class CallStacks:
     """The member of ``args`` by number of the stack, written once a stack."""
 
     def __init__(self, result: Result) -> None:
-        self._stacks = PythonStacks(result)
+        self._stacks = result.python_stacks()
         self._texts: dict[int, str] = {0: ""}
 
     def texts(self, table: Table, rows: slice) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cuptiprof.analysis.python_stacks import PythonStacks, stack_times
+from cuptiprof.analysis.stack_times import stack_times
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, Heading, View, left_out, nothing
 from cuptiprof.text.line_patterns import LinePattern
@@ -98,7 +98,7 @@ def view(
 
 
 def _functions(result: Result) -> dict[_Key, _Function]:
-    stacks, times = PythonStacks(result), stack_times(result)
+    stacks, times = result.python_stacks(), stack_times(result)
     out: dict[_Key, _Function] = defaultdict(_Function)
     columns = (times.stack.tolist(), times.hits.tolist(), times.gpu_ns.tolist(), times.call_ns.tolist())
     for stack, hits, gpu_ns, call_ns in zip(*columns, strict=True):

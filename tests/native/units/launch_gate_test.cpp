@@ -93,7 +93,7 @@ TEST_CASE("readers beside the writer see the right verdict or none, while a slot
 TEST_CASE("a gate refuses what was refused, until that is forgotten") {
   auto gate = std::make_unique<LaunchGate>();
   CHECK_FALSE(gate->is_open());
-  const uint32_t epoch = gate->open(true);
+  const uint32_t epoch = gate->open(true, false);
   CHECK(gate->is_open());
   CHECK(gate->by_path());
   CHECK(gate->epoch() == epoch);

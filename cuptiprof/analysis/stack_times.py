@@ -1,64 +1,14 @@
-"""Where in the Python program work was launched: the frames of its stacks (``profile(sources="stacks")``, "lines")."""
+"""GPU work by the Python stack that launched it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from cuptiprof.analysis.aggregate import Int64
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
-
-
-class Frame(NamedTuple):
-    """One frame of a stack.
-
-    Attributes:
-        file: file the code says it is from.
-        function: its qualified name (Python 3.10: its name).
-        line: where it was; 0: the code has no line there.
-        first_line: where the function begins.
-        is_user: not of an installed package.
-    """
-
-    file: str
-    function: str
-    line: int
-    first_line: int
-    is_user: bool
-
-
-class PythonStacks:
-    """The stacks of a run by their number in ``kernels.stack``."""
-
-    def __init__(self, result: Result) -> None:
-        table = result.tables["stacks"]
-        strings = table.strings
-        self._frames: dict[int, tuple[int, Frame]] = {}
-        columns = (
-            table.codes(c).tolist() for c in ("id", "parent", "file", "function", "line", "first_line", "is_user")
-        )
-        for key, parent, file, function, line, first_line, is_user in zip(*columns, strict=True):
-            self._frames[key] = parent, Frame(strings[file], strings[function], line, first_line, bool(is_user))
-
-    def __len__(self) -> int:
-        return len(self._frames)
-
-    def frames(self, stack: int) -> list[Frame]:
-        """Frames of a stack, the innermost first; none of 0, nor of a stack whose rows were lost."""
-        return list(self._walk(stack))
-
-    def _walk(self, stack: int) -> Iterator[Frame]:
-        # Callers have lower numbers than what they call: in a file that says otherwise the walk ends.
-        while stack in self._frames:
-            caller, frame = self._frames[stack]
-            yield frame
-            if caller >= stack:
-                return
-            stack = caller
 
 
 @dataclass(frozen=True)
