@@ -115,8 +115,8 @@ class Activity {
   static void CUPTIAPI on_callback(void* user, CUpti_CallbackDomain, CUpti_CallbackId, const void* data);
 
   void on_driver_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
-  bool launch_enters(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
-                     uint64_t task, uint32_t frame) noexcept;
+  bool launch_enters(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call, uint64_t task,
+                     uint32_t frame) noexcept;
   void launch_goes_beside(ThreadSlot& slot, CUcontext context) noexcept;
   void launch_leaves(ThreadSlot& slot, CUpti_CallbackId, const CUpti_CallbackData& call,
                      bool captured) noexcept;
