@@ -426,6 +426,8 @@ def _sample(gpu: Meter, states: list[_State], method: Method, throttling: Thrott
         log.read()
         for state, block in zip(states, blocks, strict=True):
             state.series.taken += block
+        if ranks.largest(log.capped_since(readings)):
+            throttling.take_as_it_is()
         slowed = log.slowed_since(readings) or any(throttling.spoils(s) for block in blocks for s in block)
         paused = throttling.cool_down(bool(ranks.largest(slowed)))
         spoilt = _spoilt_by(log, throttling)
@@ -433,7 +435,7 @@ def _sample(gpu: Meter, states: list[_State], method: Method, throttling: Thrott
             state.series.join(ranks, spoilt)
             tick = ranks.largest(state.series.call.step_ns or 0.0)
             state.series.call.step_ns = tick or state.series.call.step_ns
-        elapsed = ranks.largest(time.monotonic() - began)
+        elapsed = ranks.largest(time.monotonic() - began - throttling.paused_s)
         usable = [values_of(s.series.accepted(spoilt)) for s in states]
         nothing = not all(map(len, usable))
         empty = empty + (not paused) if nothing else 0

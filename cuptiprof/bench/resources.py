@@ -40,7 +40,9 @@ def measure_resources(
             call.setup()
         peak = gpu.peak_memory(call.function)
         if peak is None:
-            notes.append("its peak memory is not known: PyTorch's allocator tells it, which this program does not use")
+            notes.append(
+                "its peak memory is not known: PyTorch's allocator of a GPU tells it, which is not in use here"
+            )
     return Resources(joules, peak, tuple(notes))
 
 

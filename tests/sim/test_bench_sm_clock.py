@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -11,12 +12,13 @@ import pytest
 import cuptiprof
 from cuptiprof.bench import Count, measure
 from cuptiprof.bench.results.measurement import Measurement
-from cuptiprof.bench.sampling import warmup
+from cuptiprof.bench.sampling import throttling, warmup
 from cuptiprof.bench.sampling.clock_stamps import rates_between
 from cuptiprof.bench.sampling.throttling import MAX_PAUSES
-from cuptiprof.data.clock_state import ClockState
+from cuptiprof.data.clock_state import POWER_CAP, ClockState
 from cuptiprof.device.clock_kernel import CLOCK_STAMP
 from cuptiprof.device.devices import SimulatedDevice
+from cuptiprof.device.sim_gpu import SimGpu
 from cuptiprof.errors import BenchError, ResultError
 
 MS = 1_000_000
@@ -26,7 +28,7 @@ MS = 1_000_000
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedDevice]:
     """The harness's own limits go by the simulated clock too."""
     device = SimulatedDevice(virtual_clock=True)
-    for module in (measure, warmup):
+    for module in (measure, warmup, throttling):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: device.sim.now() / 1e9))
     yield device
     device.sim.clear_faults()
@@ -119,6 +121,34 @@ def test_pauses_end_and_a_clock_that_stays_low_is_said(machine: SimulatedDevice)
     assert any(f"{MAX_PAUSES} pauses" in n for n in m.notes), m.notes
     assert any("stays at 1200 MHz, 61 %" in n for n in m.notes), m.notes
     assert machine.sim.now() - before > 2.5e9  # it did wait
+
+
+def test_a_power_cap_is_waited_for_by_nobody(machine: SimulatedDevice) -> None:
+    """A large matrix product runs at 60 % of the highest clock all day: that is its clock."""
+    machine.clocks.at(0, ClockState(1200.0, reasons=POWER_CAP))
+    m = cuptiprof.bench(lambda: machine.sim.launch("k", duration_ns=200_000), device=machine, stop=Count(400))
+    assert len(m.samples) >= 400 and not m.discarded
+    assert not any("pause" in n for n in m.notes) and any("stays at 1200 MHz, 61 %" in n for n in m.notes)
+
+
+def test_pauses_are_no_part_of_the_time_for_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a real clock: ten pauses are 2.85 s, the limit is one."""
+    device = SimulatedDevice(virtual_clock=True)
+    device.clocks.at(0, ClockState(1200.0))
+    waited = [0.0]
+    real = time.monotonic
+    clock = SimpleNamespace(monotonic=lambda: real() + waited[0])
+    monkeypatch.setattr(measure, "time", clock)
+    monkeypatch.setattr(throttling, "time", clock)
+
+    def pause(self: SimGpu, seconds: float) -> None:
+        waited[0] += seconds
+
+    monkeypatch.setattr(SimGpu, "pause", pause)
+    m = cuptiprof.bench(
+        lambda: device.sim.launch("k", duration_ns=200_000), device=device, stop=Count(300), max_seconds=2.0
+    )
+    assert waited[0] > 2.5 and len(m.samples) >= 300 and m.stopped_by.startswith("300 samples"), m.stopped_by
 
 
 def test_a_clock_that_is_well_waits_for_nothing(machine: SimulatedDevice) -> None:

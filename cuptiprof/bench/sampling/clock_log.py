@@ -45,6 +45,10 @@ class ClockLog:
         """Whether a reading showed a slowdown, from this one on."""
         return any(s is not None and s.slowdown for s in self._states[reading:])
 
+    def capped_since(self, reading: int) -> bool:
+        """Whether one showed the power cap."""
+        return any(s is not None and s.reasons & POWER_CAP for s in self._states[reading:])
+
     def judge(self) -> Callable[[int], str]:
         """When a sample began (ns of the host's clock) -> why it is not to be used, or "".
 

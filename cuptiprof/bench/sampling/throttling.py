@@ -6,6 +6,7 @@ a row. NVBench goes on until its time is up; here so many pauses are enough to k
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from cuptiprof.bench.sampling.strategy import Sample
@@ -29,8 +30,10 @@ class Throttling:
         if not normal_mhz and gpu.device is not None:
             normal_mhz = gpu.attribute(DeviceAttribute.CLOCK_RATE) / 1000
         self._gpu, self._normal_mhz = gpu, normal_mhz
-        self._pauses, self._in_a_row, self._paused_s, self._next_s = 0, 0, 0.0, FIRST_PAUSE_S
+        self._pauses, self._in_a_row, self._waited_s, self._next_s = 0, 0, 0.0, FIRST_PAUSE_S
         self._given_up = False
+        self.paused_s = 0.0
+        """real time that the pauses took, which is no part of measuring"""
 
     @property
     def least_mhz(self) -> float:
@@ -50,22 +53,28 @@ class Throttling:
             self._in_a_row, self._next_s = 0, FIRST_PAUSE_S
             return False
         if self._pauses >= MAX_PAUSES:
-            self._given_up = True
+            self.take_as_it_is()
             return False
         self._pauses += 1
         self._in_a_row += 1
         if self._in_a_row > PAUSES_OF_ONE_LENGTH:
             self._next_s = min(2 * self._next_s, MAX_PAUSE_S)
-        self._paused_s += self._next_s
+        self._waited_s += self._next_s
+        began = time.monotonic()
         self._gpu.pause(self._next_s)
+        self.paused_s += time.monotonic() - began
         return True
+
+    def take_as_it_is(self) -> None:
+        """Whatever the clock is, it is the one that this load gets: under a power cap, which no pause lifts."""
+        self._given_up = True
 
     def notes(self, samples: Sequence[Sample]) -> list[str]:
         """Of those in use."""
         out = []
         if self._pauses:
             out.append(
-                f"the GPU was throttled: {self._pauses} pauses of {self._paused_s:.2g} s in all to let it cool down"
+                f"the GPU was throttled: {self._pauses} pauses of {self._waited_s:.2g} s in all to let it cool down"
             )
         slow = [s.sm_hz / 1e6 for s in samples if self._is_slow(s)]
         if slow:
