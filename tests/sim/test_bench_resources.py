@@ -15,6 +15,8 @@ import pytest
 
 import cuptiprof
 from cuptiprof.bench import Count, Measurement
+from cuptiprof.bench.results.row import Row
+from cuptiprof.bench.results.store import Results, pool
 from cuptiprof.cli import main
 from cuptiprof.data.clock_state import ClockState, NoClocks
 from cuptiprof.device import locked_clocks as locks
@@ -300,6 +302,20 @@ def test_tables_and_files_have_them(
     for wrong in ({"peak_memory": -1}, {"peak_memory": 0.5}, {"energy_per_call": -1.0}, {"energy_per_call": "much"}):
         with pytest.raises(ResultError):
             Measurement.from_dict({**m, **wrong})
+
+
+def test_of_several_processes_the_energy_is_the_mean_and_the_memory_the_most(machine: SimulatedDevice) -> None:
+    m = cuptiprof.bench(lambda: machine.sim.launch("k", duration_ns=50_000), device=machine, stop=Count(20), name="k")
+
+    def results(energy: float | None, peak: int | None) -> Results:
+        other = Measurement.from_dict({**m.to_dict(), "energy_per_call": energy, "peak_memory": peak})
+        return Results((Row("k", measurement=other),), m.environment)
+
+    pooled = pool([results(1.0, 10), results(2.0, 30), results(None, None)]).rows[0].measurement
+    assert pooled is not None and pooled.energy_per_call == 1.5 and pooled.peak_memory == 30
+    assert len(pooled.sm_hz) == len(pooled.samples)
+    none = pool([results(None, None), results(None, None)]).rows[0].measurement
+    assert none is not None and none.peak_memory is None and none.energy_per_call != none.energy_per_call
 
 
 @pytest.mark.parametrize("clock", ["bse", "0", "-3", "1.5"])

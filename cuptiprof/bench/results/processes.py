@@ -48,6 +48,8 @@ def _pooled(measured: list[Measurement]) -> Measurement:
     first = measured[0]
     taken = np.cumsum([0, *(len(m.samples) + len(m.discarded) for m in measured)])
     spans, clocks = [m.span for m in measured], [m.sm_hz for m in measured]
+    energies = [m.energy_per_call for m in measured if not math.isnan(m.energy_per_call)]
+    peaks = [m.peak_memory for m in measured if m.peak_memory is not None]
     of_each = np.concatenate([m.run_medians() if m.runs else [m.median] for m in measured])
     medians = np.log(of_each) if of_each.min() > 0 else np.zeros(0)
     notes = list(dict.fromkeys(note for m in measured for note in m.notes))
@@ -61,6 +63,8 @@ def _pooled(measured: list[Measurement]) -> Measurement:
         times=np.concatenate([m.times for m in measured]),
         span=np.concatenate(spans) if all(map(len, spans)) else np.empty(0),
         sm_hz=np.concatenate(clocks) if all(map(len, clocks)) else np.empty(0),
+        energy_per_call=float(np.mean(energies)) if energies else math.nan,
+        peak_memory=max(peaks, default=None),
         reported={},
         runs=tuple(n for m in measured for n in m.runs or (len(m.samples),)),
         tick=max(m.tick for m in measured),
