@@ -210,12 +210,16 @@ void Activity::enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbi
 }
 
 void Activity::set_callbacks(bool on) {
-  if (x_options.follows_launches)
-    for (const CUpti_CallbackId cbid : driver_gpu_work_cbids())
-      enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, on);
-  else
-    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED,
-                    on);  // launches do not tell us
+  const auto enable = [&](std::span<const CUpti_CallbackId> cbids) {
+    for (const CUpti_CallbackId cbid : cbids) enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, cbid, on);
+  };
+  if (x_options.follows_launches) {
+    enable(driver_gpu_work_cbids());
+    if (x_options.collects(CUPTI_ACTIVITY_KIND_MEMORY2)) enable(driver_allocation_cbids());
+  } else {
+    // Launches do not tell us.
+    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED, on);
+  }
   if (x_options.profiler_calls) {
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, on);
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, on);

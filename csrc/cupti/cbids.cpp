@@ -17,6 +17,30 @@ std::span<const CUpti_CallbackId> driver_gpu_work_cbids() {
   return ids;
 }
 
+std::span<const CUpti_CallbackId> driver_allocation_cbids() {
+  static constexpr CUpti_CallbackId ids[] = {
+      CUPTI_DRIVER_TRACE_CBID_cuMemAlloc,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuMemFree,
+      CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,
+      CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync,
+      CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocHost,
+      CUPTI_DRIVER_TRACE_CBID_cuMemAllocHost_v2,
+      CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc,
+      CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc_v2,
+      CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost,
+  };
+  return ids;
+}
+
 std::span<const CUpti_CallbackId> driver_unload_cbids() {
   static constexpr CUpti_CallbackId ids[] = {
       CUPTI_DRIVER_TRACE_CBID_cuModuleUnload,

@@ -27,6 +27,9 @@ inline bool is_kernel_launch(CUpti_CallbackId cbid) {
   }
 }
 
+// Driver calls that allocate memory or release it.
+std::span<const CUpti_CallbackId> driver_allocation_cbids();
+
 // Driver calls that take modules away, and with them the names that records point at.
 std::span<const CUpti_CallbackId> driver_unload_cbids();
 

@@ -172,6 +172,7 @@ void RecordDecoder::memory(Store& store, const CUpti_Activity* record) {
   row.operation = static_cast<uint8_t>(m.memoryOperationType);
   row.memory_kind = static_cast<uint8_t>(m.memoryKind);
   row.is_async = m.isAsync != 0;
+  attribute(store, row, m.correlationId, false);
   store.append(row);
 }
 

@@ -145,7 +145,7 @@ uint32_t body(const Call& c) {
     case CUPTISIM_OP_FREE:
       if (!(c.op.flags & (CUPTISIM_ASYNC | CUPTISIM_API_TIMES)) && unsafe_call_conflicts())
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-      emit_memory_record(c);
+      if (c.result == CUDA_SUCCESS) emit_memory_record(c);  // else there is no memory to tell of
       return CUDA_SUCCESS;
     case CUPTISIM_OP_MEMORY_POOL:
       emit_memory_pool_record(c);
