@@ -7,7 +7,7 @@ Williams, Waterman, Patterson, Roofline: an insightful visual performance model,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from cuptiprof.bench.counted_calls import BYTES_METRIC, Demand, Read
 from cuptiprof.bench.peaks import peak_byte_rate, peak_flop_rate
@@ -59,9 +59,18 @@ def make_roofline(
         intensity=_over(flops, amount),
         bound=bound,
         share=known.get(bound, math.nan),
-        source=f"operations {'measured' if demand.measure_flops else 'given'}, bytes "
-        f"{'measured' if demand.measure_bytes else 'given'}" + (f", {pipe}" if pipe else "") + at,
+        source=", ".join(part for part in (*_sources(demand), pipe) if part) + at,
     )
+
+
+def _sources(demand: Demand) -> Iterator[str]:
+    """Where the amounts come from that are known."""
+    for name, measured, given in (
+        ("operations", demand.measure_flops, demand.flops),
+        ("bytes", demand.measure_bytes, demand.bytes),
+    ):
+        if measured or given:
+            yield f"{name} {'measured' if measured else 'given'}"
 
 
 def roof_notes(r: Roofline | None, l2: str) -> list[str]:

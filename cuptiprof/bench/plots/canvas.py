@@ -15,7 +15,7 @@ from cuptiprof.text.units import UNITS, ns_per
 
 FORMATS = (".svg", ".png")
 MAX_NAME = 80
-MAX_LEGEND_INSIDE = 6  # names whose legend finds a place between the lines
+SHORT_NAME = 30  # characters: three stand beside each other
 # Names are text: no mathematics between dollar signs; in SVG they stay text.
 SETTINGS = {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "cuptiprof"}
 LOGARITHMIC_SPAN = 20.0  # values that span more than this are shown on a logarithmic axis
@@ -109,15 +109,12 @@ def line_style(place: int) -> dict[str, Any]:
     }
 
 
-def add_legend(figure: Any, axes: Any, names: Collection[str], loc: str = "best") -> None:
-    """Between the lines where there are few; else below the axes, which keep their width."""
-    if len(names) <= MAX_LEGEND_INSIDE:
-        axes.legend(fontsize="small", loc=loc)
-        return
-    across = 3 if max(map(len, names)) < 40 else 2
+def add_legend(figure: Any, names: Collection[str]) -> None:
+    """Below the axes, which keep their width: no line, point or roof is behind it."""
+    across = min(len(names), 3 if max(map(len, names)) < SHORT_NAME else 2)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + 0.2 * math.ceil(len(names) / across))
-    figure.legend(fontsize="x-small", loc="outside lower center", ncols=across)
+    figure.legend(fontsize="small", loc="outside lower center", ncols=across)
 
 
 def number_text(value: float) -> str:

@@ -179,7 +179,7 @@ def _draw(lines: dict[str, list[Drawn]], x: str, quantity: Quantity, environment
     axes.set_ylabel(f"{quantity.label} ({unit})")
     axes.grid(alpha=0.3)
     axes.set_title(chip_title(environment), fontsize="medium")
-    add_legend(figure, axes, lines)
+    add_legend(figure, lines)
     return figure
 
 

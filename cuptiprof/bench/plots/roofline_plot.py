@@ -68,7 +68,7 @@ def _draw(placed: Sequence[tuple[Row, Measurement, Roofline]], missing: int, env
         axes.plot([left, end], [left * peak / scale, end * peak / scale], **ROOF)
         # Written along the line (of slope `peak` in data), in the middle of what is seen of it.
         middle = math.sqrt(left * end)
-        axes.text(middle, middle * peak / scale, f"DRAM {number_text(peak / per_byte)} {byte_unit}", ha="center", va="bottom", fontsize="small",
+        axes.text(middle, 1.12 * middle * peak / scale, f"DRAM {number_text(peak / per_byte)} {byte_unit}", ha="center", va="bottom", fontsize="small",
                   color=ROOF["color"], rotation=math.degrees(math.atan(peak / scale)), rotation_mode="anchor",
                   transform_rotates_text=True)  # fmt: skip
     for peak in compute:
@@ -102,4 +102,4 @@ def _points(figure: Any, axes: Any, placed: Sequence[tuple[Row, Measurement, Roo
         reach = np.maximum([values - ends[0], ends[1] - values], 0) / scale
         style = {**line_style(place), "linestyle": "none"}
         axes.errorbar([r.intensity for _, r in points], values / scale, reach, label=shown(name), **style)
-    add_legend(figure, axes, named, "lower right")
+    add_legend(figure, named)
