@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cuptiprof_pytest.session import BenchFixture, BenchSession
 
 _SESSION: pytest.StashKey[BenchSession] = pytest.StashKey()
-_FIXTURE: pytest.StashKey[BenchFixture] = pytest.StashKey()
+BESIDE = "measurements beside each other disturb each other: run with -n 0"
 _OPTIONS = ("json", "baseline", "fail_if_slower")
 
 
@@ -26,13 +26,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--cuptiprof-fail-if-slower",
         metavar="P%",
-        help="a test fails if a measurement is SLOWER than the baseline and its whole interval is at or above P%%",
+        help="a test fails if a measurement is SLOWER than the baseline, among all of the run, its whole interval is at or above P%%, "
+        "and so it is when it is measured again at the end of the run",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if any(config.getoption(f"cuptiprof_{name}") for name in _OPTIONS):
-        _session(config)  # a baseline that cannot be read is said before the first test
+        if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):  # pytest-xdist's -n
+            raise pytest.UsageError(f"--cuptiprof options: {BESIDE}")
+        session = _session(config)  # a baseline that cannot be read is said before the first test
+        if session.limit is not None:
+            from cuptiprof_pytest.gate import Gate
+
+            config.pluginmanager.register(Gate(session), "cuptiprof-gate")
 
 
 def _session(config: pytest.Config) -> BenchSession:
@@ -54,19 +61,12 @@ def cuptiprof_bench(request: pytest.FixtureRequest) -> BenchFixture:
     from cuptiprof_pytest.session import BenchFixture
 
     if hasattr(request.config, "workerinput"):
-        pytest.fail("measurements beside each other disturb each other: run with -n 0", pytrace=False)
+        pytest.fail(BESIDE, pytrace=False)
+    if "cuptiprof_bench" not in request.node.fixturenames:
+        pytest.fail("take cuptiprof_bench as an argument of the test, or of a fixture of it", pytrace=False)
     session = _session(request.config)
     session.begin()
-    fixture = request.node.stash[_FIXTURE] = BenchFixture(session, request.node)
-    return fixture
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Any:
-    result = yield
-    if _FIXTURE in item.stash and (slower := item.stash[_FIXTURE].slower):
-        pytest.fail("\n".join(slower), pytrace=False)
-    return result
+    return BenchFixture(session, request.node)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,9 @@ import pytest
 from cuptiprof.bench.case import Case
 from cuptiprof.bench.compare import Comparison, compare
 from cuptiprof.bench.measure import bench
-from cuptiprof.bench.results.baseline import ComparedPoint, compare_results, compare_rows
+from cuptiprof.bench.results.baseline import compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
+from cuptiprof.bench.results.gate import Decision, MeasureAgain, decide_gate
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.points import label, labels
@@ -27,12 +28,19 @@ from cuptiprof.bench.results.store import Results, ResultsWriter, read_results
 from cuptiprof.bench.sweep.comparing import IMPL
 from cuptiprof.bench.sweep.failures import failure_of
 from cuptiprof.errors import BenchError, ResultError
+from cuptiprof.text.names import printable
 
 OF_ONE_TEST = ("clocks", "time")  # of the environment; the rest is that of the whole run
 
 
 class BenchSession:
-    """The measurements of a run, their file and the baseline."""
+    """The measurements of a run, their file and the baseline.
+
+    Attributes:
+        rows: what has been measured.
+        limit: 0.05: what is slower by 5 % fails its test; None: nothing does.
+        again: what is measured for the second time goes here meanwhile; it is neither stored nor shown.
+    """
 
     def __init__(self, json: str | None, baseline: str | None, limit: str | None) -> None:
         """Raises pytest.UsageError for options that cannot be."""
@@ -49,7 +57,8 @@ class BenchSession:
         self._json = json
         self._writer: ResultsWriter | None = None
         self._environment: dict[str, Any] = {}
-        self._old = {row.key: row for row in self._baseline.rows} if self._baseline is not None else {}
+        self.decision: Decision | None = None
+        self.again: list[Row] | None = None
 
     def begin(self) -> None:
         """A test is about to measure: older results make way only now, not for a run that collects tests or prints its help.
@@ -60,12 +69,15 @@ class BenchSession:
         if self._json and self._writer is None:
             self._writer = ResultsWriter(self._json, {}, overwrite=True)
 
-    def add(self, row: Row) -> str:
-        """Keep and store a row; why its test fails for it, empty if it does not.
+    def add(self, row: Row) -> None:
+        """Keep and store a row.
 
         Raises:
             BenchError: the test has measured something of that name before.
         """
+        if self.again is not None:
+            self.again.append(row)
+            return
         if any(r.key == row.key for r in self.rows):
             raise BenchError(f"{row.title} has been measured in this run before", hint="name= tells measurements apart")
         self.rows.append(row)
@@ -75,13 +87,19 @@ class BenchSession:
                 self._writer.begin_run(self._environment)
         if self._writer is not None:
             self._writer.add(row)
-        old = self._old.get(row.key)
-        if old is None or self.limit is None:
-            return ""
-        point = ComparedPoint(old, row, *compare_rows(old, row))
-        return (
-            f"{row.title} is slower by {100 * self.limit:g}% or more: {point.reason}" if point.fails(self.limit) else ""
-        )
+
+    def may_fail(self, rows: Sequence[Row]) -> bool:
+        """Whether one of them fails when it is judged for itself; only then it may among all of the run."""
+        if self.limit is None or self._baseline is None or not rows:
+            return False
+        return bool(compare_results(self._baseline, Results(tuple(rows))).failing(self.limit))
+
+    def decide(self, measure_again: MeasureAgain | None) -> Decision:
+        """What fails, of all that has been measured; see ``decide_gate``."""
+        assert self.limit is not None and self._baseline is not None
+        results = Results(tuple(self.rows), self._environment)
+        self.decision = decide_gate(self._baseline, results, self.limit, measure_again)
+        return self.decision
 
     def summarize(self, terminal: Any) -> None:
         """Write the tables to pytest's terminal."""
@@ -94,6 +112,9 @@ class BenchSession:
             # A run of some of the tests says nothing of the others.
             run = {row.benchmark for row in self.rows}
             old = Results(tuple(r for r in self._baseline.rows if r.benchmark in run), self._baseline.environment)
+            if self.decision is not None and self.limit is not None:
+                for line in self.decision.lines(self.limit):
+                    terminal.line(printable(line))
             terminal.write("\n" + comparison_report(compare_results(old, results), self._environment).to("text"))
 
     def close(self) -> None:
@@ -107,7 +128,6 @@ class BenchFixture:
     def __init__(self, session: BenchSession, item: Any) -> None:
         self._session = session
         self._item = item
-        self.slower: list[str] = []
 
     def __call__(
         self,
@@ -144,8 +164,7 @@ class BenchFixture:
             failure = failure_of(e, str(self._item.path))
             self._session.add(make_row(failure=failure, seconds=time.monotonic() - began))
             raise
-        if slower := self._session.add(make_row(measurement=m, seconds=time.monotonic() - began)):
-            self.slower.append(slower)
+        self._session.add(make_row(measurement=m, seconds=time.monotonic() - began))
         return m
 
     def compare(
@@ -171,9 +190,7 @@ class BenchFixture:
         for m in found.measurements:
             shown = {**params, IMPL: m.name}
             measured = replace(m, name=title, params=shown)
-            row = Row(title, shown, measured, None, self._source(), arguments, seconds, IMPL)
-            if slower := self._session.add(row):
-                self.slower.append(slower)
+            self._session.add(Row(title, shown, measured, None, self._source(), arguments, seconds, IMPL))
         return found
 
     def _source(self) -> str:
