@@ -18,7 +18,7 @@ _PACKAGE = "/opt/env/lib/python3/site-packages/launcher.py"
 _LAUNCHER = """
 def LAUNCH(*_):
     truth.append(where(sys._getframe(1)))
-    call(KERNEL, name=f"k{len(truth) - 1}")
+    call(KERNEL, name=f"{prefix}{len(truth) - 1}")
     return 0
 """
 
@@ -41,10 +41,11 @@ def qualified_name(code: CodeType) -> str:
 class Launcher:
     """``LAUNCH`` for a program: it launches a kernel whose name says which entry of ``truth`` tells where."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "k") -> None:
         self.truth: list[list[Place]] = []
         self._device = SimDevice()
         scope: dict[str, Any] = {
+            "prefix": prefix,
             "sys": sys,
             "truth": self.truth,
             "where": said,

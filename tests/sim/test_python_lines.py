@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,23 @@ def test_the_line_of_each_launch_is_the_innermost_of_the_program(sim: SimDevice,
         file, function, line = next(p for p in said_there if not p[0].startswith("/") or p[0] == __file__)
         assert lines[f"k{number}"] == f"{file}:{line} {function}"
     assert {len(stack) for stack in _stacks(result).values()} == {1}
+
+
+def test_threads_that_run_at_once_keep_apart(sim: SimDevice) -> None:
+    """Each launches from the same lines and from code of its own that is made and dies meanwhile."""
+    source = ["def f(n):", "    return f(n - 1) if n else LAUNCH()", "for i in range(150):", "    f(i % 9)",
+              "    exec('pass\\n' * (i % 5) + 'LAUNCH()')"]  # fmt: skip
+    launchers = [Launcher(f"t{i}_") for i in range(4)]
+    with cuptiprof.profile(device="sim", activities=["kernel"], sources="stacks") as prof:
+        threads = [threading.Thread(target=run, args=(source, launcher)) for launcher in launchers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    found = _stacks(prof.result())
+    for i, launcher in enumerate(launchers):
+        assert len(launcher.truth) == 300
+        assert [found[f"t{i}_{k}"][-len(t) :] for k, t in enumerate(launcher.truth)] == launcher.truth
 
 
 def test_code_that_dies_is_not_taken_for_what_comes_to_lie_there(sim: SimDevice) -> None:
