@@ -31,14 +31,26 @@ enum cuptisim_op_kind {
   CUPTISIM_OP_GRAPH_BEGIN_CAPTURE =
       15,  // following ops of this stream become nodes of graph_id; value: CUstreamCaptureMode
   CUPTISIM_OP_GRAPH_END_CAPTURE = 16,
-  CUPTISIM_OP_GRAPH_LAUNCH = 17,
+  CUPTISIM_OP_GRAPH_LAUNCH = 17,    // graph_id: the executable one
   CUPTISIM_OP_PROFILER_START = 18,  // cudaProfilerStart
   CUPTISIM_OP_PROFILER_STOP = 19,
-  CUPTISIM_OP_MODULE_UNLOAD = 20,      // kernel names may from now on lie where others lay
-  CUPTISIM_OP_GRAPH_INSTANTIATE = 21,  // made before the first launch of a graph if the script does not
+  CUPTISIM_OP_MODULE_UNLOAD = 20,  // kernel names may from now on lie where others lay
+  // value: number of the executable graph, 0: the graph's. Made before the first launch of a graph's number
+  // if the script does not.
+  CUPTISIM_OP_GRAPH_INSTANTIATE = 21,
   CUPTISIM_OP_STREAM_DESTROY = 22,
   CUPTISIM_OP_CONTEXT_DESTROY = 23,
   CUPTISIM_OP_MEMORY_POOL = 24,  // value: CUpti_ActivityMemoryPoolOperationType; address, bytes: the pool's
+  // Graphs by hand. Numbers of graphs (graph_id) and of executable ones are the script's, each their own.
+  CUPTISIM_OP_GRAPH_CREATE = 25,        // graph_id, empty; CUPTISIM_ADD_NODE fills it
+  CUPTISIM_OP_GRAPH_ADD_CHILD = 26,     // graph_id gets a node that is a copy of graph `value`
+  CUPTISIM_OP_GRAPH_CLONE = 27,         // graph_id: a copy of graph `value`
+  CUPTISIM_OP_GRAPH_DESTROY_NODE = 28,  // of graph_id; value: its index
+  CUPTISIM_OP_GRAPH_DESTROY = 29,       // executable ones live on
+  CUPTISIM_OP_GRAPH_EXEC_UPDATE =
+      30,  // executable graph_id does what graph `value` says; of other nodes: 910
+  CUPTISIM_OP_GRAPH_EXEC_SET_NODE = 31,  // node `value` of executable graph_id gets the op's kernel and sizes
+  CUPTISIM_OP_GRAPH_EXEC_DESTROY = 32,   // graph_id: the executable one
 };
 
 enum cuptisim_op_flags {
@@ -50,6 +62,7 @@ enum cuptisim_op_flags {
   CUPTISIM_NO_RECORD = 16,  // scripted loss: the API call happens, the activity record never comes
   CUPTISIM_COMMUNICATES =
       32,  // kernel that waits for another GPU's (as if its name held "nccl"): it cannot be replayed
+  CUPTISIM_ADD_NODE = 64,  // kernels, copies and sets: become a node of graph_id, added by hand
 };
 
 // One CUDA call. Zero means "default" everywhere: next correlation ID, calling thread, device 0, its primary

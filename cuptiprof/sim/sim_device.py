@@ -47,6 +47,14 @@ class Op(enum.IntEnum):
     GRAPH_INSTANTIATE = 21
     STREAM_DESTROY = 22
     CONTEXT_DESTROY = 23
+    GRAPH_CREATE = 25
+    GRAPH_ADD_CHILD = 26
+    GRAPH_CLONE = 27
+    GRAPH_DESTROY_NODE = 28
+    GRAPH_DESTROY = 29
+    GRAPH_EXEC_UPDATE = 30
+    GRAPH_EXEC_SET_NODE = 31
+    GRAPH_EXEC_DESTROY = 32
 
 
 class Flag(enum.IntFlag):
@@ -58,6 +66,7 @@ class Flag(enum.IntFlag):
     NO_API = 8
     NO_RECORD = 16
     COMMUNICATES = 32
+    ADD_NODE = 64
 
 
 class Fault(enum.IntEnum):

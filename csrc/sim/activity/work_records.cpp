@@ -1,5 +1,6 @@
 // Records of what the GPU does: kernels, copies, sets, graph launches.
 #include <algorithm>
+#include <cstring>
 
 #include "sim/activity/buffers.h"
 #include "sim/activity/records.h"
@@ -16,6 +17,23 @@ constexpr uint32_t kComputeChannel = 8, kToDeviceChannel = 11, kToHostChannel = 
 
 constexpr int64_t kSharedStep = 8192;      // bytes that an SM's shared memory is configured in
 constexpr int64_t kReservedShared = 1024;  // bytes that each block takes beside its own, since Ampere
+
+// Where records of 13.4 and later have sourceGraphId, a u32, and eight bytes further sourceGraphNodeId
+// (CUpti_ActivityKernel13, CUpti_ActivityMemcpy7, CUpti_ActivityMemset5 of 13.5).
+constexpr size_t kKernelSource = 232, kMemcpySource = 96, kMemsetSource = 88;
+constexpr uint32_t kFirstWithSource = 130400;
+
+// The record, and in newer libraries the node that this one was instantiated or last updated from.
+template <typename Record>
+void emit_with_source(const Record& r, const Work& w, size_t at) {
+  if (Machine::get().version() < kFirstWithSource) return emit(&r, sizeof r, w.at.end);
+  alignas(8) uint8_t wide[256] = {};
+  static_assert(sizeof r + 16 < sizeof wide);
+  std::memcpy(wide, &r, sizeof r);
+  std::memcpy(wide + at, &w.graph, sizeof w.graph);
+  std::memcpy(wide + at + 8, &w.source, sizeof w.source);
+  emit(wide, at + 16, w.at.end);
+}
 
 void kernel_record(const Work& w) {
   if (g_started_samplers.load() != 0 && fault(CUPTISIM_FAULT_SAMPLED_UNRECORDED)) return;
@@ -66,7 +84,7 @@ void kernel_record(const Work& w) {
     r.maxPotentialClusterSize = 8;
     r.maxActiveClusters = chip.sms / blocks;
   }
-  emit(&r, sizeof r, w.at.end);
+  emit_with_source(r, w, kKernelSource);
 }
 
 void peer_copy_record(const Work& w) {
@@ -111,7 +129,7 @@ void copy_record(const Work& w) {
   r.channelID = op.channel ? op.channel : to_host ? kToHostChannel : kToDeviceChannel;
   r.channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY;
   r.copyCount = 1;
-  emit(&r, sizeof r, w.at.end);
+  emit_with_source(r, w, kMemcpySource);
 }
 
 void set_record(const Work& w) {
@@ -131,7 +149,7 @@ void set_record(const Work& w) {
   r.graphNodeId = w.node, r.graphId = w.graph;
   r.channelID = op.channel ? op.channel : kComputeChannel;
   r.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
-  emit(&r, sizeof r, w.at.end);
+  emit_with_source(r, w, kMemsetSource);
 }
 
 }  // namespace

@@ -14,8 +14,20 @@ namespace {
 #define RT(name) CUPTI_RUNTIME_TRACE_CBID_##name
 #define DR(name) CUPTI_DRIVER_TRACE_CBID_##name
 
+CallIds ids_of_added_node(const cuptisim_op& op) {
+  switch (op.kind) {
+    case CUPTISIM_OP_KERNEL:
+      return {RT(cudaGraphAddKernelNode_v10000), DR(cuGraphAddKernelNode_v2)};
+    case CUPTISIM_OP_MEMSET:
+      return {RT(cudaGraphAddMemsetNode_v10000), DR(cuGraphAddMemsetNode)};
+    default:
+      return {RT(cudaGraphAddMemcpyNode_v10000), DR(cuGraphAddMemcpyNode)};
+  }
+}
+
 CallIds usual_ids(const cuptisim_op& op) {
   const bool async = (op.flags & CUPTISIM_ASYNC) != 0;
+  if (op.flags & CUPTISIM_ADD_NODE) return ids_of_added_node(op);
   switch (op.kind) {
     case CUPTISIM_OP_KERNEL:
       return {RT(cudaLaunchKernel_v7000), DR(cuLaunchKernel)};
@@ -60,6 +72,22 @@ CallIds usual_ids(const cuptisim_op& op) {
       return {RT(cudaGraphInstantiate_v12000), DR(cuGraphInstantiateWithFlags)};
     case CUPTISIM_OP_GRAPH_LAUNCH:
       return {RT(cudaGraphLaunch_v10000), DR(cuGraphLaunch)};
+    case CUPTISIM_OP_GRAPH_CREATE:
+      return {RT(cudaGraphCreate_v10000), DR(cuGraphCreate)};
+    case CUPTISIM_OP_GRAPH_ADD_CHILD:
+      return {RT(cudaGraphAddChildGraphNode_v10000), DR(cuGraphAddChildGraphNode)};
+    case CUPTISIM_OP_GRAPH_CLONE:
+      return {RT(cudaGraphClone_v10000), DR(cuGraphClone)};
+    case CUPTISIM_OP_GRAPH_DESTROY_NODE:
+      return {RT(cudaGraphDestroyNode_v10000), DR(cuGraphDestroyNode)};
+    case CUPTISIM_OP_GRAPH_DESTROY:
+      return {RT(cudaGraphDestroy_v10000), DR(cuGraphDestroy)};
+    case CUPTISIM_OP_GRAPH_EXEC_UPDATE:
+      return {RT(cudaGraphExecUpdate_v10020), DR(cuGraphExecUpdate_v2)};
+    case CUPTISIM_OP_GRAPH_EXEC_SET_NODE:
+      return {RT(cudaGraphExecKernelNodeSetParams_v10010), DR(cuGraphExecKernelNodeSetParams_v2)};
+    case CUPTISIM_OP_GRAPH_EXEC_DESTROY:
+      return {RT(cudaGraphExecDestroy_v10000), DR(cuGraphExecDestroy)};
     case CUPTISIM_OP_MODULE_UNLOAD:
       return {0, DR(cuModuleUnload)};
     case CUPTISIM_OP_MEMORY_POOL:
@@ -126,7 +154,7 @@ CallArguments::CallArguments(const Call& c, Api api, CUpti_CallbackId cbid) {
     x_used = &x_capture;
     return;
   }
-  if (op.kind != CUPTISIM_OP_KERNEL) return;
+  if (op.kind != CUPTISIM_OP_KERNEL || op.flags & CUPTISIM_ADD_NODE) return;
   const Dim3 grid{at_least_one(op.grid[0]), at_least_one(op.grid[1]), at_least_one(op.grid[2])};
   const Dim3 block{at_least_one(op.block[0]), at_least_one(op.block[1]), at_least_one(op.block[2])};
   // One handle per name, as one function has one.

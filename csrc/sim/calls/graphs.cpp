@@ -6,77 +6,73 @@
 #include <mutex>
 #include <vector>
 
-#include "sim/activity/callbacks.h"
 #include "sim/activity/wanted_records.h"
+#include "sim/calls/graph_nodes.h"
 #include "sim/calls/run_work.h"
 #include "sim/machine/faults.h"
-#include "sim/machine/name_memory.h"
 #include "sim/machine/stream_captures.h"
 
 namespace sim {
 namespace {
 
-struct Node {
-  cuptisim_op op;
-  uint64_t id;
-};
-
 // An executable graph keeps its own copy of the nodes, with their own IDs: those that records carry.
 struct Executable {
   uint32_t id;
-  std::vector<std::unique_ptr<Node>> nodes;
-};
-
-struct Graph {
-  uint32_t id;
-  std::vector<std::unique_ptr<Node>> nodes;
-  std::shared_ptr<Executable> executable;
+  std::shared_ptr<Graph> of;  // what it was instantiated from, for finding a node of its
+  Graph own;
 };
 
 struct Graphs {
   std::mutex mutex;  // guards the rest
-  std::map<uint32_t, std::shared_ptr<Graph>> by_id;
+  std::map<uint32_t, std::shared_ptr<Graph>> by_number;
+  std::map<uint32_t, std::shared_ptr<Executable>> executables;
   std::vector<std::shared_ptr<void>> old;  // until reset: handles given to callbacks stay what they were
-  uint64_t nodes = 0;
 };
 Graphs& graphs() {
   static auto* g = new Graphs;  // never destroyed (Machine::get)
   return *g;
 }
 
-std::shared_ptr<Graph> find(uint32_t id) {
+std::shared_ptr<Graph> find(uint32_t number) {
   const std::lock_guard lock(graphs().mutex);
-  const auto at = graphs().by_id.find(id);
-  return at == graphs().by_id.end() ? nullptr : at->second;
+  const auto at = graphs().by_number.find(number);
+  return at == graphs().by_number.end() ? nullptr : at->second;
 }
 
-CUgraphNodeType type_of(const cuptisim_op& op) {
-  switch (op.kind) {
-    case CUPTISIM_OP_KERNEL:
-      return CU_GRAPH_NODE_TYPE_KERNEL;
-    case CUPTISIM_OP_MEMSET:
-      return CU_GRAPH_NODE_TYPE_MEMSET;
-    default:
-      return CU_GRAPH_NODE_TYPE_MEMCPY;
+std::shared_ptr<Executable> find_executable(uint32_t number) {
+  const std::lock_guard lock(graphs().mutex);
+  const auto at = graphs().executables.find(number);
+  return at == graphs().executables.end() ? nullptr : at->second;
+}
+
+CUgraphExec handle(const Executable& e) { return reinterpret_cast<CUgraphExec>(const_cast<Executable*>(&e)); }
+
+void keep(uint32_t number, std::shared_ptr<Graph> graph) {
+  Graphs& all = graphs();
+  const std::lock_guard lock(all.mutex);
+  auto& slot = all.by_number[number];
+  if (slot) {
+    all.old.push_back(slot);
+    // What was made of the earlier graph of this number is not this one's.
+    if (const auto e = all.executables.find(number); e != all.executables.end() && e->second->of == slot) {
+      all.old.push_back(e->second);
+      all.executables.erase(e);
+    }
   }
-}
-
-void graph_callback(CUpti_CallbackId cbid, const Call& c, CUpti_GraphData data) {
-  resource_callback(cbid, reinterpret_cast<CUcontext>(c.context), nullptr, &data);
+  slot = std::move(graph);
 }
 
 }  // namespace
 
 uint32_t begin_capture(const Call& c) {
   if (c.op.graph_id == 0) return CUDA_ERROR_INVALID_VALUE;
-  auto graph = std::make_shared<Graph>();
-  graph->id = c.op.graph_id;
+  auto graph = std::make_shared<Graph>(Graph{c.op.graph_id, {}});
   if (const uint32_t rc =
           begin_sequence(c.context, c.stream, graph->id, graph, static_cast<CUstreamCaptureMode>(c.op.value));
       rc != CUDA_SUCCESS)
     return rc;
   CUpti_GraphData data{};
-  data.graph = reinterpret_cast<CUgraph>(graph.get());
+  data.graph = handle(*graph);
   graph_callback(CUPTI_CBID_RESOURCE_GRAPH_CREATED, c, data);
   return CUDA_SUCCESS;
 }
@@ -84,115 +80,166 @@ uint32_t begin_capture(const Call& c) {
 uint32_t end_capture(const Call& c) {
   Captured ended;
   if (const uint32_t rc = end_sequence(c.context, c.stream, ended); rc != CUDA_SUCCESS) return rc;
-  Graphs& all = graphs();
-  const std::lock_guard lock(all.mutex);
-  auto& slot = all.by_id[ended.graph_id];
-  if (slot) all.old.push_back(slot);
-  slot = std::static_pointer_cast<Graph>(ended.graph);
+  keep(ended.graph_id, std::static_pointer_cast<Graph>(ended.graph));
   return CUDA_SUCCESS;
 }
 
 void capture_node(const Call& c, const std::shared_ptr<void>& into) {
-  auto& graph = *static_cast<Graph*>(into.get());
-  auto node = std::make_unique<Node>(Node{c.op, 0});
-  node->op.name = intern(c.op.name);
-  node->op.flags &= static_cast<uint16_t>(~(CUPTISIM_API_TIMES | CUPTISIM_GPU_TIMES));
-  node->op.stream = c.stream;
-  {
-    const std::lock_guard lock(graphs().mutex);
-    node->id = ++graphs().nodes;
-  }
+  add_work_node(c, *static_cast<Graph*>(into.get()));
+}
+
+uint32_t create_graph(const Call& c) {
+  if (c.op.graph_id == 0) return CUDA_ERROR_INVALID_VALUE;
+  auto graph = std::make_shared<Graph>(Graph{c.op.graph_id, {}});
   CUpti_GraphData data{};
-  data.graph = reinterpret_cast<CUgraph>(&graph);
-  data.nodeType = type_of(c.op);
-  graph_callback(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATE_STARTING, c, data);
-  data.node = reinterpret_cast<CUgraphNode>(node.get());
-  {
-    const std::lock_guard lock(graphs().mutex);
-    graph.nodes.push_back(std::move(node));
-  }
-  graph_callback(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, c, data);
+  data.graph = handle(*graph);
+  graph_callback(CUPTI_CBID_RESOURCE_GRAPH_CREATED, c, data);
+  keep(graph->id, std::move(graph));
+  return CUDA_SUCCESS;
 }
 
-bool graph_exists(uint32_t id) { return find(id) != nullptr; }
-
-bool graph_instantiated(uint32_t id) {
-  const std::lock_guard lock(graphs().mutex);
-  const auto at = graphs().by_id.find(id);
-  return at != graphs().by_id.end() && at->second->executable;
+uint32_t add_node(const Call& c) {
+  const auto graph = find(c.op.graph_id);
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  add_work_node(c, *graph);
+  return CUDA_SUCCESS;
 }
 
-CUgraphExec executable_handle(uint32_t id) {
+uint32_t add_child_graph(const Call& c) {
+  const auto graph = find(c.op.graph_id), child = find(c.op.value);
+  if (!graph || !child || graph == child) return CUDA_ERROR_INVALID_VALUE;
+  add_child_node(c, *graph, *child);
+  return CUDA_SUCCESS;
+}
+
+uint32_t clone_graph(const Call& c) {
+  const auto original = find(c.op.value);
+  if (!original || c.op.graph_id == 0 || c.op.graph_id == c.op.value) return CUDA_ERROR_INVALID_VALUE;
+  auto clone = std::make_shared<Graph>(Graph{c.op.graph_id, {}});
+  CUpti_GraphData data{};
+  data.graph = handle(*clone);
+  graph_callback(CUPTI_CBID_RESOURCE_GRAPH_CREATED, c, data);
+  clone_nodes(c, *original, *clone, nullptr);
+  data.originalGraph = handle(*original);
+  graph_callback(CUPTI_CBID_RESOURCE_GRAPH_CLONED, c, data);
+  keep(c.op.graph_id, std::move(clone));
+  return CUDA_SUCCESS;
+}
+
+uint32_t destroy_node(const Call& c) {
+  const auto graph = find(c.op.graph_id);
+  if (!graph || c.op.value >= graph->nodes.size()) return CUDA_ERROR_INVALID_VALUE;
+  const auto at = graph->nodes.begin() + c.op.value;
+  tell_node_ends(c, *graph, **at);
   const std::lock_guard lock(graphs().mutex);
-  const auto at = graphs().by_id.find(id);
-  return at == graphs().by_id.end() ? nullptr : reinterpret_cast<CUgraphExec>(at->second->executable.get());
+  graphs().old.push_back(std::shared_ptr<Node>(std::move(*at)));
+  graph->nodes.erase(at);
+  return CUDA_SUCCESS;
+}
+
+uint32_t destroy_graph(const Call& c) {
+  const auto graph = find(c.op.graph_id);
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  for (const auto& node : graph->nodes) tell_node_ends(c, *graph, *node);
+  CUpti_GraphData data{};
+  data.graph = handle(*graph);
+  graph_callback(CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING, c, data);
+  const std::lock_guard lock(graphs().mutex);
+  graphs().old.push_back(graph);
+  graphs().by_number.erase(c.op.graph_id);
+  return CUDA_SUCCESS;
+}
+
+bool needs_instantiation(uint32_t number) {
+  const std::lock_guard lock(graphs().mutex);
+  return graphs().by_number.contains(number) && !graphs().executables.contains(number);
+}
+
+CUgraphExec executable_handle(uint32_t number) {
+  const auto executable = find_executable(number);
+  return executable ? handle(*executable) : nullptr;
 }
 
 uint32_t instantiate_graph(const Call& c) {
   const auto graph = find(c.op.graph_id);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  auto executable = std::make_shared<Executable>();
-  executable->id = graph->id;
+  const uint32_t number = c.op.value ? c.op.value : c.op.graph_id;
+  auto executable = std::make_shared<Executable>(Executable{number, graph, {number, {}}});
   CUpti_GraphData data{};
-  data.graph = reinterpret_cast<CUgraph>(graph.get());
-  data.graphExec = reinterpret_cast<CUgraphExec>(executable.get());
+  data.graph = handle(*graph);
+  data.graphExec = handle(*executable);
   graph_callback(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, c, data);
-  for (const auto& original : graph->nodes) {
-    auto clone = std::make_unique<Node>(*original);
-    {
-      const std::lock_guard lock(graphs().mutex);
-      clone->id = ++graphs().nodes;
-    }
-    data.originalGraph = data.graph;
-    data.originalNode = reinterpret_cast<CUgraphNode>(original.get());
-    data.node = reinterpret_cast<CUgraphNode>(clone.get());
-    data.nodeType = type_of(clone->op);
-    executable->nodes.push_back(std::move(clone));
-    graph_callback(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, c, data);
-  }
+  clone_nodes(c, *graph, executable->own, data.graphExec);
   {
     const std::lock_guard lock(graphs().mutex);
-    if (graph->executable) graphs().old.push_back(graph->executable);
-    graph->executable = executable;
+    auto& slot = graphs().executables[number];
+    if (slot) graphs().old.push_back(slot);
+    slot = executable;
   }
-  data = {};
-  data.graph = reinterpret_cast<CUgraph>(graph.get());
-  data.graphExec = reinterpret_cast<CUgraphExec>(executable.get());
   graph_callback(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, c, data);
   return CUDA_SUCCESS;
 }
 
+uint32_t update_executable(const Call& c) {
+  const auto executable = find_executable(c.op.graph_id);
+  const auto graph = find(c.op.value);
+  if (!executable || !graph) return CUDA_ERROR_INVALID_VALUE;
+  return update_nodes(c, *graph, executable->own, handle(*executable)) ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+uint32_t set_executable_node(const Call& c) {
+  const auto executable = find_executable(c.op.graph_id);
+  if (!executable || c.op.value >= executable->own.nodes.size()) return CUDA_ERROR_INVALID_VALUE;
+  Node& node = *executable->own.nodes[c.op.value];
+  // "hNode must not have been removed from the original graph" (cuda.h, cuGraphExecKernelNodeSetParams).
+  if (node.child || c.op.value >= executable->of->nodes.size()) return CUDA_ERROR_INVALID_VALUE;
+  set_node(c, node, *executable->of->nodes[c.op.value], handle(*executable));
+  return CUDA_SUCCESS;
+}
+
+uint32_t destroy_executable(const Call& c) {
+  const auto executable = find_executable(c.op.graph_id);
+  if (!executable) return CUDA_ERROR_INVALID_VALUE;
+  CUpti_GraphData data{};
+  data.graphExec = handle(*executable);
+  graph_callback(CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING, c, data);
+  const std::lock_guard lock(graphs().mutex);
+  graphs().old.push_back(executable);
+  graphs().executables.erase(c.op.graph_id);
+  return CUDA_SUCCESS;
+}
+
 uint32_t launch_graph(const Call& c) {
-  std::shared_ptr<Executable> executable;
-  {
-    const std::lock_guard lock(graphs().mutex);
-    const auto at = graphs().by_id.find(c.op.graph_id);
-    if (at == graphs().by_id.end() || !at->second->executable)
-      // A recorded call: its nodes come one by one, with their own times.
-      return c.op.flags & CUPTISIM_API_TIMES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    executable = at->second->executable;
-  }
+  const auto executable = find_executable(c.op.graph_id);
+  if (!executable)
+    // A recorded call: its nodes come one by one, with their own times.
+    return c.op.flags & CUPTISIM_API_TIMES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   // One record for the whole launch, none for its nodes; or one for each node.
   const bool whole = kind_enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, *c.context);
-  const Recording of_nodes = whole ? Recording::kNo : Recording::kYes;
+  const Recording of_nodes = whole || c.op.flags & CUPTISIM_NO_RECORD ? Recording::kNo : Recording::kYes;
   Placed span{0, 0};
-  for (const auto& node : executable->nodes) {
+  uint32_t rc = CUDA_SUCCESS;
+  for_each_work(executable->own, [&](const Node& node) {
+    if (rc != CUDA_SUCCESS) return;
     Placed at{};
-    const uint32_t rc = run_work(
-        {node->op, *c.context, c.stream, c.correlation, c.begin, node->id, c.op.graph_id, {}}, of_nodes, at);
-    if (rc != CUDA_SUCCESS) return rc;
+    rc = run_work(
+        {node.op, *c.context, c.stream, c.correlation, c.begin, node.id, executable->id, {}, node.source},
+        of_nodes, at);
     span.start = span.end == 0 ? at.start : std::min(span.start, at.start);
     span.end = std::max(span.end, at.end);
-  }
+  });
+  if (rc != CUDA_SUCCESS) return rc;
   if (whole && span.end != 0 && !(c.op.flags & CUPTISIM_NO_RECORD)) emit_graph_record(c, span);
   return CUDA_SUCCESS;
 }
 
 void clear_graphs() {
   const std::lock_guard lock(graphs().mutex);
-  graphs().by_id.clear();
+  graphs().by_number.clear();
+  graphs().executables.clear();
   graphs().old.clear();
-  graphs().nodes = 0;
+  number_nodes_from_one();
   clear_captures();
 }
 

@@ -43,6 +43,7 @@ uint64_t end_call(const Call& c) {
 uint32_t work(const Call& c) {
   Machine& m = Machine::get();
   const cuptisim_op& op = c.op;
+  if (op.flags & CUPTISIM_ADD_NODE) return add_node(c);
   if (const Captured by = captured(c.context, c.stream); by.graph) {
     if (by.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     capture_node(c, by.graph);
@@ -133,6 +134,22 @@ uint32_t body(const Call& c) {
       return instantiate_graph(c);
     case CUPTISIM_OP_GRAPH_LAUNCH:
       return launch_graph(c);
+    case CUPTISIM_OP_GRAPH_CREATE:
+      return create_graph(c);
+    case CUPTISIM_OP_GRAPH_ADD_CHILD:
+      return add_child_graph(c);
+    case CUPTISIM_OP_GRAPH_CLONE:
+      return clone_graph(c);
+    case CUPTISIM_OP_GRAPH_DESTROY_NODE:
+      return destroy_node(c);
+    case CUPTISIM_OP_GRAPH_DESTROY:
+      return destroy_graph(c);
+    case CUPTISIM_OP_GRAPH_EXEC_UPDATE:
+      return update_executable(c);
+    case CUPTISIM_OP_GRAPH_EXEC_SET_NODE:
+      return set_executable_node(c);
+    case CUPTISIM_OP_GRAPH_EXEC_DESTROY:
+      return destroy_executable(c);
     case CUPTISIM_OP_SYNC_STREAM:
     case CUPTISIM_OP_SYNC_EVENT:
     case CUPTISIM_OP_SYNC_CONTEXT:
@@ -254,16 +271,17 @@ void execute(Call& c) {
 
 uint32_t run_one(const cuptisim_op& op) {
   Machine& m = Machine::get();
-  if (op.size != sizeof(cuptisim_op) || op.kind < CUPTISIM_OP_KERNEL || op.kind > CUPTISIM_OP_MEMORY_POOL)
+  if (op.size != sizeof(cuptisim_op) || op.kind < CUPTISIM_OP_KERNEL ||
+      op.kind > CUPTISIM_OP_GRAPH_EXEC_DESTROY)
     return CUDA_ERROR_INVALID_VALUE;
   if (op.device >= m.devices()) return CUDA_ERROR_INVALID_DEVICE;
   Context* context = m.context(op.device, op.context);
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-  if (op.kind == CUPTISIM_OP_GRAPH_LAUNCH && graph_exists(op.graph_id) && !graph_instantiated(op.graph_id)) {
+  if (op.kind == CUPTISIM_OP_GRAPH_LAUNCH && needs_instantiation(op.graph_id)) {
     cuptisim_op instantiate = op;
     instantiate.kind = CUPTISIM_OP_GRAPH_INSTANTIATE;
     instantiate.flags = 0;
-    instantiate.cbid = instantiate.correlation = 0;
+    instantiate.cbid = instantiate.correlation = instantiate.value = 0;
     if (const uint32_t rc = run_one(instantiate); rc != CUDA_SUCCESS) return rc;
   }
   Call c{op, context, op.stream ? op.stream : kDefaultStream, correlation_of(op)};

@@ -27,6 +27,7 @@ struct Work {
   uint64_t node;   // graph node ID, 0: none
   uint32_t graph;  // graph ID, 0: none
   Placed at;
+  uint64_t source = 0;  // graph node that `node` was instantiated or last updated from; 0: none
 };
 
 // A call on its way.
