@@ -108,6 +108,10 @@ void register_session(py::module_& m) {
             d["launches"] = c.launches;
             d["kernels_received"] = c.kernels_received;
             d["kernels_lost_in_pool"] = c.kernels_lost_in_pool;
+            d["graph_launches"] = c.graphs.launches;
+            d["graph_launches_unknown"] = c.graphs.unknown_launches;
+            d["graph_work"] = c.graphs.work;
+            d["graph_work_received"] = c.graphs.received;
             d["without_times"] = c.without_times;
             d["live_bytes"] = c.live_bytes;
             return d;

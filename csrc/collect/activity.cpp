@@ -82,6 +82,7 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     g_metadata_dropped.store(0);
     g_metadata_as_text.store(0);
     x_kernels_lost.store(0);
+    x_graph_work_lost.store(0);
     x_watch.begin();
     x_returned_at.store(0);
     x_attached_at = now_ns();
@@ -97,6 +98,8 @@ void Activity::attach(std::shared_ptr<const Api> api, ActivityOptions options) {
     // An older library has no such domain.
     enable_callback(CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR, true);
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, true);
+    x_follows_nodes.store(follows_nodes());
+    if (follows_nodes()) follow_nodes();
     // Captures begin and end at any time.
     g_captures.forget_all();
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, true);
@@ -201,12 +204,13 @@ void Activity::set_kinds(bool on, bool throwing) {
   }
 }
 
-void Activity::enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on) {
+bool Activity::enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on) {
   const Api& a = *x_api.load();
   const CUptiResult rc = a.cuptiEnableCallback(on ? 1 : 0, x_subscriber, domain, cbid);
   // A library older than the headers does not know the newest calls; it cannot make them either.
   if (rc != CUPTI_SUCCESS && rc != CUPTI_ERROR_INVALID_PARAMETER && on)
     check(a, rc, "cuptiEnableCallback", "callback ID " + std::to_string(cbid));
+  return rc == CUPTI_SUCCESS;
 }
 
 void Activity::set_callbacks(bool on) {
@@ -224,7 +228,9 @@ void Activity::set_callbacks(bool on) {
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, on);
     enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, on);
   }
-  enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, on);
+  // Where nodes are followed it stays on.
+  if (on || !x_follows_nodes.load())
+    enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, on);
 }
 
 }  // namespace cuptiprof

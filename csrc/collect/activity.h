@@ -9,7 +9,7 @@
 //   5. detach: unsubscribe
 //   6. finalize, only when asked for: CUPTI leaves the process
 // 1 to 3 and 5 are in activity.cpp, 4 and 6 in completion.cpp, callbacks at launches in launch_callbacks.cpp,
-// those for buffers in buffer_callbacks.cpp.
+// those of CUDA graphs in graph_callbacks.cpp, those for buffers in buffer_callbacks.cpp.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
@@ -52,6 +52,15 @@ struct ActivityOptions {
   bool collects(CUpti_ActivityKind kind) const {
     return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
   }
+  bool collects_kernels() const {
+    return collects(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) || collects(CUPTI_ACTIVITY_KIND_KERNEL);
+  }
+  // Work of CUDA graphs comes node by node.
+  bool records_graph_nodes() const {
+    return !collects(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) &&
+           (collects_kernels() || collects(CUPTI_ACTIVITY_KIND_MEMCPY) ||
+            collects(CUPTI_ACTIVITY_KIND_MEMSET));
+  }
   bool operator==(const ActivityOptions&) const = default;
 };
 
@@ -87,6 +96,8 @@ class Activity {
 
   // Kernel launches seen since attach, graph launches and captures not counted.
   uint64_t launches() const noexcept;
+  // CUDA graphs are followed, so that their work knows where it was captured.
+  bool follows_nodes() const noexcept;
   uint64_t kernels_lost_in_pool() const noexcept { return x_kernels_lost.load(std::memory_order_relaxed); }
   // The calling thread's context, else the only one that work was launched in; null: none, or several.
   CUcontext current_context() const noexcept;
@@ -123,11 +134,17 @@ class Activity {
   template <typename What>
   void tell_observer(What what) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
+  void on_graph_changed(CUpti_CallbackId, const CUpti_GraphData& graph) noexcept;
+  void graph_launched(ThreadSlot& slot, const CUpti_CallbackData& call) noexcept;
+  void executable_updated(const CUpti_CallbackData& call) noexcept;
+  uint64_t node_id(CUgraphNode node) const noexcept;
+  void follow_nodes();
   void on_unload_call(CUpti_CallbackId, const CUpti_CallbackData& call) noexcept;
   static void modules_go() noexcept;
   void note_context(CUcontext context) noexcept;
   void set_callbacks(bool on);
-  void enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on);
+  // False: the library does not know it.
+  bool enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on);
   void set_kinds(bool on, bool throwing);
   bool synchronize_contexts(Deadline captures) noexcept;
   bool reconciles() const;
@@ -155,6 +172,7 @@ class Activity {
   std::atomic<bool> x_observed{false};  // counters are armed: launch callbacks stay on through pauses
   std::atomic<bool> x_attached{false};
   std::atomic<bool> x_enabled{false};
+  std::atomic<bool> x_follows_nodes{false};
   std::atomic<bool> x_window_wanted{false};  // between cudaProfilerStart and cudaProfilerStop
   std::atomic<bool> x_held{false};           // by the control path: such calls do not switch anything on
   std::atomic<bool> x_closing{false};        // a thread is in close_window()
@@ -168,8 +186,9 @@ class Activity {
   int64_t x_attached_at = 0;
   Losses x_losses;
   std::atomic<uint64_t> x_kernels_lost{0};
-  std::atomic<uint64_t> x_waits_left_out{0};  // for the GPU, since a stream was being captured
-  uint64_t x_left_over = 0;                   // records that an earlier session left behind
+  std::atomic<uint64_t> x_graph_work_lost{0};  // in buffers for which there was no room
+  std::atomic<uint64_t> x_waits_left_out{0};   // for the GPU, since a stream was being captured
+  uint64_t x_left_over = 0;                    // records that an earlier session left behind
   uint64_t x_launches_before = 0;
   static constexpr size_t kMaxContexts = 256;
   std::array<std::atomic<CUcontext>, kMaxContexts> x_contexts{};

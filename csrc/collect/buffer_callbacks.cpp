@@ -5,13 +5,14 @@
 #include "base/clock.h"
 #include "collect/activity.h"
 #include "cupti/api.h"
+#include "cupti/record_versions.h"
 #include "threads/thread_slots.h"
 
 namespace cuptiprof {
 namespace {
 
 struct Records {
-  uint64_t all = 0, kernels = 0;  // kernels: graph nodes not counted
+  uint64_t all = 0, kernels = 0, of_graphs = 0;  // kernels: graph nodes not counted
 };
 
 Records count_records(const SubscriberCalls& calls, uint8_t* buffer, size_t valid) noexcept {
@@ -19,8 +20,9 @@ Records count_records(const SubscriberCalls& calls, uint8_t* buffer, size_t vali
   Records n;
   while (calls.next_record(buffer, valid, &record) == CUPTI_SUCCESS) {
     ++n.all;
-    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL)
-      n.kernels += reinterpret_cast<const CUpti_ActivityKernel10*>(record)->graphNodeId == 0;
+    const bool of_graph = graph_node_of(record) != 0;
+    n.of_graphs += of_graph;
+    n.kernels += !of_graph && is_kernel(record);
   }
   return n;
 }
@@ -70,6 +72,7 @@ void Activity::count_discarded(uint8_t* buffer, size_t valid) noexcept {
   const Records n = count_records(calls(), buffer, valid);
   count(x_losses.pool_exhausted, n.all);
   count(x_kernels_lost, n.kernels);
+  count(x_graph_work_lost, n.of_graphs);
 }
 
 uint64_t Activity::records_in(uint8_t* buffer, size_t valid) const noexcept {

@@ -2,6 +2,7 @@
 // go away, and before CUPTI does.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/error.h"
 #include "collect/activity.h"
@@ -74,10 +75,7 @@ uint64_t Activity::launches() const noexcept {
   return n - x_launches_before;
 }
 
-bool Activity::reconciles() const {
-  return x_options.collects(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
-         x_options.collects(CUPTI_ACTIVITY_KIND_KERNEL);
-}
+bool Activity::reconciles() const { return x_options.collects_kernels(); }
 
 void Activity::complete(Decoder& decoder, int timeout_ms, Deadline captures) {
   try {
@@ -101,15 +99,21 @@ void Activity::bring_home(Decoder& decoder, int timeout_ms, Deadline captures) {
   // Launches that come later, from other threads, are not waited for: that could go on for ever.
   // Without kernel records there is nothing to reconcile launches with.
   const uint64_t wanted = reconciles() ? launches() : 0;
-  auto missing = [&] { return wanted > decoder.kernels_received() + kernels_lost_in_pool(); };
+  uint64_t wanted_of_graphs = 0;
+  auto missing = [&] {
+    return wanted > decoder.kernels_received() + kernels_lost_in_pool() ||
+           wanted_of_graphs > decoder.graph_counts().received + x_graph_work_lost.load();
+  };
   // Plain flushes first: a forced one also takes kernels that still run, with no end, and they never come
   // again.
   uint64_t decoded = decoder.wait_for_buffers(0, 0);
+  bool first = true;
   // A capture that stayed open until its deadline was time for the records too.
   for (auto deadline = waited ? Clock::now() + patience : std::max(captures, Clock::now() + patience / 10);
        ;) {
     check(a, a.cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
     decoder.fence();
+    if (std::exchange(first, false)) wanted_of_graphs = decoder.graph_counts().work;
     if (!missing() || Clock::now() >= deadline) break;
     const uint64_t now_decoded = decoder.wait_for_buffers(decoded, timeout_ms / 10);
     if (now_decoded > decoded) deadline = Clock::now() + patience;  // they still come
@@ -133,6 +137,9 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
   const uint64_t seen = reconciles() ? launches() : 0;
   const uint64_t received = decoder.kernels_received() + kernels_lost_in_pool();
   x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
+  const GraphTracker::Counts graphs = decoder.graph_counts();
+  const uint64_t of_graphs = graphs.received + x_graph_work_lost.load();
+  x_losses.unreconciled_graph_work.store(graphs.work > of_graphs ? graphs.work - of_graphs : 0);
   x_losses.region_overflow.store(g_region_overflow.load());
   x_losses.unfollowed_threads.store(g_beyond_slots.load());
   count(x_losses.texts_lost, g_labels_lost.exchange(0) + g_scopes_lost.exchange(0));

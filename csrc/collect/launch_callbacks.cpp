@@ -22,6 +22,11 @@ bool is_graph_launch(CUpti_CallbackId cbid) noexcept {
   return cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
 }
 
+bool is_graph_resource(CUpti_CallbackId cbid) noexcept {
+  return (cbid >= CUPTI_CBID_RESOURCE_GRAPH_CREATED && cbid <= CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) ||
+         cbid == CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED;
+}
+
 bool failed(const CUpti_CallbackData& call) noexcept {
   const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
   return result && *result != CUDA_SUCCESS;
@@ -45,6 +50,10 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
   const bool entry = call.callbackSite == CUPTI_API_ENTER;
   if (is_unload(cbid)) [[unlikely]]
     return on_unload_call(cbid, call);
+  if (is_graph_update(cbid)) [[unlikely]] {
+    if (!entry && !failed(call)) executable_updated(call);
+    return;
+  }
   if (is_capture_begin(cbid) || is_capture_end(cbid)) [[unlikely]] {
     g_captures.called(*x_api.load(std::memory_order_acquire), cbid, call);
     if (entry && is_capture_begin(cbid)) tell_observer([](LaunchObserver& o) { o.capture_begins(); });
@@ -107,8 +116,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
           slot->launches.load(std::memory_order_relaxed) + kernels_launched(cbid, call.functionParams),
           std::memory_order_relaxed);
     }
-    const FrameSource frame = g_frame_source.load(std::memory_order_relaxed);
-    const LaunchOrigin origin{slot->scopes.node(), frame ? frame() : 0};
+    const LaunchOrigin origin = launch_origin(*slot);
     if (!slot->ring.push({.time = now_ns(),
                           .task = task,
                           .origin = origin,
@@ -127,7 +135,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
   } else {
     if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
     if (!launch) {
-      if (is_graph_launch(cbid)) x_graphs.store(true, std::memory_order_relaxed);
+      if (is_graph_launch(cbid) && !failed(call)) graph_launched(*slot, call);
       return;
     }
     if (slot->counted_by.load(std::memory_order_relaxed))
@@ -143,11 +151,10 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
 }
 
 void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data) noexcept {
-  if (cbid == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
-    ThreadSlot* slot = this_thread_slot();
-    ++(slot ? slot->nodes_created : slotless_nodes());
-  } else if (cbid == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
-    x_graphs.store(true, std::memory_order_relaxed);
+  if (is_graph_resource(cbid)) {
+    if (cbid == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) x_graphs.store(true, std::memory_order_relaxed);
+    if (data.resourceDescriptor)
+      on_graph_changed(cbid, *static_cast<const CUpti_GraphData*>(data.resourceDescriptor));
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
     modules_go();
     g_launch_gate.forget();

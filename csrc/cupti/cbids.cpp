@@ -71,6 +71,12 @@ std::span<const CUpti_CallbackId> driver_capture_cbids() {
   return ids;
 }
 
+std::span<const CUpti_CallbackId> driver_graph_update_cbids() {
+  static constexpr CUpti_CallbackId ids[] = {CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate,
+                                             CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2};
+  return ids;
+}
+
 std::string_view base_name(std::string_view name) {
   auto strip_stream_mode = [&name] {
     for (const std::string_view suffix : {"_ptsz", "_ptds"})

@@ -60,6 +60,14 @@ inline bool is_capture_end(CUpti_CallbackId cbid) {
          cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
 }
 
+// Driver calls that update an executable graph from a graph.
+std::span<const CUpti_CallbackId> driver_graph_update_cbids();
+
+inline bool is_graph_update(CUpti_CallbackId cbid) {
+  return cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate ||
+         cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2;
+}
+
 // Of which only the last one takes modules away.
 inline bool is_primary_release(CUpti_CallbackId cbid) {
   return cbid == CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease ||

@@ -103,7 +103,8 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
   if (o.buffer_count == 0) o.buffer_count = std::clamp<size_t>(o.budget_bytes / 8 / o.buffer_bytes, 4, 1024);
   const bool fits = o.buffer_count <= o.budget_bytes / o.buffer_bytes;  // the product does not overflow
   const size_t fixed =
-      fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 + 2 * region_bytes() : o.budget_bytes;
+      fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 + 2 * region_bytes() + graph_bytes()
+           : o.budget_bytes;
   if (fixed + (1u << 20) > o.budget_bytes)
     throw Error(ErrorKind::kBudget,
                 std::to_string(o.buffer_count) + " buffers of " + std::to_string(o.buffer_bytes) +
@@ -195,6 +196,12 @@ void Session::start(bool armed) {
     g_scope_trie.make_room();
     LaunchScopes::forget_all();
     d.with_origins = x_options.sources.at_launch();
+    if (activity.follows_nodes()) {
+      d.graph_bytes = graph_bytes();
+      d.recorded = {x_options.activity.collects_kernels(),
+                    x_options.activity.collects(CUPTI_ACTIVITY_KIND_MEMCPY),
+                    x_options.activity.collects(CUPTI_ACTIVITY_KIND_MEMSET)};
+    }
     d.filter = x_options.filter;
     d.follows_launches = x_options.activity.follows_launches;
     d.on_flush = [&activity] { activity.watch_buffers(); };
@@ -360,8 +367,8 @@ std::shared_ptr<Store> Session::next_segment(int timeout_ms) {
 SessionCounts Session::counts() const {
   if (!x_decoder || x_state == State::kStopped) return x_final;
   const Activity& activity = Activity::instance();
-  return {activity.launches(), x_decoder->kernels_received(), activity.kernels_lost_in_pool(),
-          x_decoder->without_times(), x_decoder->live_bytes()};
+  return {activity.launches(),       x_decoder->kernels_received(), activity.kernels_lost_in_pool(),
+          x_decoder->graph_counts(), x_decoder->without_times(),    x_decoder->live_bytes()};
 }
 
 std::vector<std::pair<std::string, uint64_t>> Session::losses() const {

@@ -60,7 +60,8 @@ struct SessionCounts {
   uint64_t launches = 0;              // kernel launches seen
   uint64_t kernels_received = 0;      // kernel records that reached the decoder
   uint64_t kernels_lost_in_pool = 0;  // of losses.pool_exhausted
-  uint64_t without_times = 0;         // records of GPU work that CUPTI had no times for
+  GraphTracker::Counts graphs;
+  uint64_t without_times = 0;  // records of GPU work that CUPTI had no times for
   size_t live_bytes = 0;
 };
 
@@ -118,6 +119,12 @@ class Session {
   void refuse_in_child() const;
   // For the names of regions, and as much again for their paths.
   size_t region_bytes() const { return x_options.budget_bytes / 32; }
+  // For the nodes of CUDA graphs.
+  size_t graph_bytes() const {
+    return x_options.activity.follows_launches && x_options.activity.records_graph_nodes()
+               ? x_options.budget_bytes / 32
+               : 0;
+  }
   void start_counters();
   void stop_counters(Deadline captures) noexcept;
   // Of a control call that begins now.

@@ -25,6 +25,7 @@ namespace cuptiprof {
     "keywords of regions that are no str, number, bool or short list of them: written as text (not a loss)") \
   X(frames_lost, "launches whose Python line or stack found no room")                                        \
   X(configs_lost, "launch configurations without room: their grid is 0")                                     \
+  X(captures_lost, "CUDA graph nodes without room: their work does not know where it was captured")          \
   X(unfollowed_threads, "launches and regions of threads beyond the 1,024 that are followed at once")        \
   X(spill_dropped, "rows lost because the disk did not keep up or failed")                                   \
   X(unknown_records, "records of a kind this version does not know")                                         \
@@ -33,7 +34,8 @@ namespace cuptiprof {
   X(departed,                                                                                                \
     "1: CUPTI left the process (a fatal error, or another tool's cuptiFinalize) while the session "          \
     "collected")                                                                                             \
-  X(unreconciled_launches, "kernel launches seen for which no record came")
+  X(unreconciled_launches, "kernel launches seen for which no record came")                                  \
+  X(unreconciled_graph_work, "kernels, copies and sets of launched CUDA graphs for which no record came")
 
 // Written by the decoder thread and, for a few, by CUPTI's threads; read by anyone. Reset when a session
 // attaches.

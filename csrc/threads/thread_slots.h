@@ -24,6 +24,16 @@ enum class EventKind : uint32_t {
   kBackwardBegins,  // this thread enters torch's autograd engine
   kBackwardEnds,    // and leaves it
   kStep,            // id = number of the training step that begins, from 0
+  // CUDA graphs (graphs/graph_tracker.h). object = node's ID or executable graph's handle.
+  kNodeOrigin,           // what else was open where the next node is created
+  kNodeCreated,          // captured here and now, or added by hand
+  kNodeCloned,           // task = ID of the node it is a copy of, or was updated from; id = type of the node
+  kNodeDestroyed,        //
+  kExecutableBegins,     // clones that follow on this thread belong to the executable graph that is made
+  kExecutableCreated,    //
+  kExecutableDestroyed,  //
+  kExecutableChanged,    // updated, from nobody knows which nodes
+  kGraphLaunched,        // id = correlation ID
 };
 
 class LaunchObserver;
@@ -33,6 +43,8 @@ struct RegionMetadata;
 struct LaunchOrigin {
   uint32_t scopes = 0;  // node of g_scope_trie: open scopes of the level "launch"
   uint32_t frame = 0;   // as g_frame_source gave it
+
+  bool operator==(const LaunchOrigin&) const = default;
 };
 
 struct Event {
@@ -42,6 +54,7 @@ struct Event {
     RegionMetadata* metadata;  // kEnter: freed by whoever takes the event out
     uint64_t region;           // kExit
     LaunchOrigin origin;       // kLaunch
+    uint64_t object;           // of graphs
   };
   uint32_t id;
   EventKind kind;
@@ -64,7 +77,7 @@ struct ThreadSlot {
   std::atomic<bool> is_worker{false};       // one of torch's autograd threads (by name)
   // What a launch touches beside.
   alignas(kCacheLine) std::atomic<uint64_t> launches{0};  // those that execute (not captured into a graph)
-  uint32_t nodes_created = 0;    // graph nodes created since the running call was entered
+  uint32_t nodes_created = 0;    // graph nodes created since the running call was entered; kInstantiating
   std::atomic<uint32_t> tid{0};  // thread ID to show
   // While counters are armed.
   std::atomic<LaunchObserver*> counted_by{nullptr};  // who counts the running launch and is told of its exit
@@ -83,6 +96,9 @@ struct ThreadSlot {
 static_assert(offsetof(ThreadSlot, is_worker) < 2 * kCacheLine &&
               offsetof(ThreadSlot, launches) == 2 * kCacheLine);
 #pragma GCC diagnostic pop
+
+// In nodes_created: the running call makes an executable graph, whose nodes are copies.
+inline constexpr uint32_t kInstantiating = 1u << 31;
 
 inline constexpr std::string_view kAutogradThread = "pt_autograd";  // what torch's thread names begin with
 inline constexpr uint32_t kRingEvents = 32768;                      // 1 MiB a thread, touched as far as used
@@ -135,5 +151,11 @@ inline std::atomic<TaskKey> g_task_key{nullptr};
 // Set by the bindings; called in a CUPTI callback, without the GIL.
 using FrameSource = uint32_t (*)() noexcept;
 inline std::atomic<FrameSource> g_frame_source{nullptr};
+
+// What is open on the calling thread, whose slot this is, beside regions.
+inline LaunchOrigin launch_origin(ThreadSlot& slot) noexcept {
+  const FrameSource frame = g_frame_source.load(std::memory_order_relaxed);
+  return {slot.scopes.node(), frame ? frame() : 0};
+}
 
 }  // namespace cuptiprof

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,8 +77,12 @@ class RegionTree:
 
 
 def region_tree(result: Result) -> RegionTree:
-    strings = result.regions.strings
     columns = [result.regions.codes("path"), *(result.tables[name].codes("region") for name in WORK_TABLES)]
+    return path_tree(result.regions.strings, columns)
+
+
+def path_tree(strings: Sequence[str], columns: Sequence[Array]) -> RegionTree:
+    """The tree of the region paths in these columns, each of shape (rows,) with indices of `strings`."""
     used = np.unique(np.concatenate([distinct(codes) for codes in columns]))
     names: list[str] = []
     paths: list[tuple[str, ...]] = []

@@ -216,8 +216,9 @@ class Result:
         self.export(path, format="chrome", overwrite=True)
 
     def report(self, view: str = "overview", **options: Any) -> Report:
-        """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``lines``, ``memory``, ``metrics``, ``events``,
-        ``metrics-wide``, ``metrics-long``, ``sections``, ``memory-path``, ``priorities``, ``samples``); print it, or ``.to("markdown")``.
+        """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``lines``, ``memory``, ``captures``,
+        ``metrics``, ``events``, ``metrics-wide``, ``metrics-long``, ``sections``, ``memory-path``,
+        ``priorities``, ``samples``); print it, or ``.to("markdown")``.
 
         Raises:
             ResultError: an unknown view.

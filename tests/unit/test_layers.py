@@ -21,8 +21,12 @@ ROOMS: dict[str, set[str]] = {
     "launch": {"threads"},
     "collect/buffers": {"base"},
     "collect/setup": {"base", "cupti"},
-    "collect/regions": {"base", "cupti", "store", "threads", "launch", "collect/buffers"},
-    "collect/records": {"base", "cupti", "store", "threads", "filter", "collect/buffers", "collect/regions"},
+    "collect/graphs": {"store", "threads"},
+    "collect/regions": {"base", "cupti", "store", "threads", "launch", "collect/buffers", "collect/graphs"},
+    "collect/records": {
+        *("base", "cupti", "store", "threads", "filter"),
+        *("collect/buffers", "collect/graphs", "collect/regions"),
+    },
     "collect": {
         *("base", "cupti", "store", "threads", "launch"),
         *("collect/buffers", "collect/setup", "collect/regions", "collect/records"),

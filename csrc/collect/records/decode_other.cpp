@@ -54,6 +54,7 @@ void RecordDecoder::memcpy_record(Store& store, const CUpti_Activity* record) {
   row.src_device = row.dst_device = m.deviceId;
   row.src_context = row.dst_context = m.contextId;
   attribute(store, row, m.correlationId, true);
+  attribute_capture(store, row, record, kMemcpySourceNode);
   store.append(row);
 }
 
@@ -67,6 +68,7 @@ void RecordDecoder::peer_memcpy(Store& store, const CUpti_Activity* record) {
   row.dst_context = m.dstContextId;
   row.is_peer = 1;
   attribute(store, row, m.correlationId, true);
+  attribute_capture(store, row, record, kNoSourceNode);
   store.append(row);
 }
 
@@ -87,6 +89,7 @@ void RecordDecoder::memset_record(Store& store, const CUpti_Activity* record) {
   row.is_async = (m.flags & CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC) != 0;
   row.channel_type = static_cast<uint8_t>(m.channelType);
   attribute(store, row, m.correlationId, true);
+  attribute_capture(store, row, record, kMemsetSourceNode);
   store.append(row);
 }
 

@@ -32,7 +32,10 @@ Decoder::Decoder(const SubscriberCalls& calls, BufferPool& pool, Losses& losses,
       x_losses(losses),
       x_options(std::move(options)),
       x_calls(x_options.correlation_bytes, x_options.with_origins),
-      x_regions_owner(new Regions{{x_calls, losses, x_options.path_bytes}}),
+      x_graphs(x_options.graph_bytes
+                   ? std::make_unique<GraphTracker>(x_options.graph_bytes, x_options.recorded, losses)
+                   : nullptr),
+      x_regions_owner(new Regions{{x_calls, losses, x_options.path_bytes, x_graphs.get()}}),
       x_regions(x_regions_owner->tracker),
       x_store(new_store()),
       x_records(calls, x_regions, x_calls, losses, {x_options.filter, x_options.follows_launches, true}),
@@ -91,6 +94,7 @@ void Decoder::flush_if_due() {
   if (began < x_flushed + (low ? x_low_period : x_flush_period) || x_pool.is_waited_for()) return;
   if (x_pool.held_by_cupti() != 0) x_api.cuptiActivityFlushAll(0);
   x_flushed = Clock::now();
+  if (x_graphs) x_graphs->next_period();
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>((x_flushed - began) * kFlushShare);
   x_flush_period = std::max(kFlushPeriod, rest);
   // What was asked in vain need not be asked again so soon.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collect/buffers/buffer_pool.h"
+#include "collect/graphs/graph_tracker.h"
 #include "collect/records/record_decoder.h"
 #include "collect/regions/correlation_map.h"
 #include "collect/regions/region_tracker.h"
@@ -26,6 +27,8 @@ class Decoder {
     size_t path_bytes = 1u << 20;                // for paths of regions
     size_t correlation_bytes = 0;                // for the correlation map
     bool with_origins = false;                   // which keeps LaunchOrigins, too
+    size_t graph_bytes = 0;                      // for nodes of CUDA graphs; 0: they are not followed
+    GraphTracker::Recorded recorded;             // which work of graphs has records
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
     bool follows_launches = true;                // RecordDecoder::Options
     std::function<void()> on_flush;              // called on the decoder thread after each of its flushes
@@ -60,6 +63,7 @@ class Decoder {
 
   uint64_t without_times() const { return x_records.without_times(); }
   uint64_t kernels_received() const { return x_records.kernels_received(); }
+  GraphTracker::Counts graph_counts() const { return x_graphs ? x_graphs->counts() : GraphTracker::Counts{}; }
   size_t live_bytes() const { return x_live_bytes.load(std::memory_order_relaxed); }
 
  private:
@@ -79,6 +83,7 @@ class Decoder {
   Losses& x_losses;
   Options x_options;
   CorrelationMap x_calls;
+  const std::unique_ptr<GraphTracker> x_graphs;
   struct Regions {
     RegionTracker tracker;
     Regions* next = nullptr;  // in the list of those left alone

@@ -164,11 +164,12 @@ inline void RecordDecoder::decode_records(Store& store, CUpti_Activity*& at, uin
 void RecordDecoder::skip_after(CUpti_Activity* record, uint8_t* data, size_t valid_bytes) noexcept {
   while (x_cupti.next_record(data, valid_bytes, &record) == CUPTI_SUCCESS) {
     count(x_losses.out_of_memory);
-    const bool kernel =
-        record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL;
-    if (!kernel) continue;
-    const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-    if (k.graphNodeId == 0 && !launched_by_device(k)) count(x_kernels_received);
+    if (const uint64_t node = graph_node_of(record); node != 0) {
+      if (GraphTracker* graphs = x_regions.graphs()) graphs->received(node, 0, 0);
+    } else if (is_kernel(record) &&
+               !launched_by_device(*reinterpret_cast<const CUpti_ActivityKernel10*>(record))) {
+      count(x_kernels_received);
+    }
   }
 }
 
@@ -362,6 +363,7 @@ void RecordDecoder::kernel(Store& store, const CUpti_Activity* record) {
   row.channel_id = k.channelID;
   row.channel_type = static_cast<uint8_t>(k.channelType);
   attribute(store, row, k.correlationId, !from_device);
+  attribute_capture(store, row, record, kKernelSourceNode);
   row.config = config_id(store, record);
   store.append(row);
 }

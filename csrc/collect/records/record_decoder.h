@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -116,6 +117,8 @@ class RecordDecoder {
       row.stack = origin.frame;
     }
   }
+  template <typename Row>
+  void attribute_capture(Store& store, Row& row, const CUpti_Activity* record, size_t source_at);
   uint32_t text(Store& store, const char* s) { return s ? store.text(s) : 0; }
 
   const SubscriberCalls x_cupti;
@@ -179,6 +182,30 @@ inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlatio
     if constexpr (!std::is_same_v<Row, rows::api_calls>) row.thread = site->thread;
   } else if (count_orphan && x_follows_launches) {
     count(x_losses.orphan_correlations);
+  }
+}
+
+// Work of a graph's node: where that was captured. `source_at`: where records of 13.4 say of which node the
+// executable one was made.
+template <typename Row>
+inline void RecordDecoder::attribute_capture(Store& store, Row& row, const CUpti_Activity* record,
+                                             size_t source_at) {
+  GraphTracker* graphs = x_regions.graphs();
+  if (row.graph_node_id == 0 || !graphs) return;
+  uint64_t source = 0;
+  if (x_version >= kWorkHasSourceNode && source_at != kNoSourceNode)
+    std::memcpy(&source, reinterpret_cast<const char*>(record) + source_at, sizeof source);
+  const CaptureSite* site = graphs->received(row.graph_node_id, source, row.correlation_id);
+  if (!site) return;
+  row.capture_known = 1;
+  row.capture_region = x_regions.path_id(store, site->node);
+  row.capture_region_instance = site->instance;
+  const uint32_t scopes = site->origin.scopes;
+  row.capture_nvtx =
+      scopes != 0 ? x_scope_texts.of(store, scopes).nvtx : x_regions.nvtx_id(store, site->node);
+  if (const uint32_t frame = site->origin.frame; frame != 0) {
+    row.capture_line = x_frame_texts.line(store, frame);
+    row.capture_stack = frame;
   }
 }
 

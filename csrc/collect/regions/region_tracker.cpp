@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/clock.h"
 #include "collect/regions/regions.h"
@@ -27,8 +28,8 @@ RegionTracker::~RegionTracker() {
   }
 }
 
-RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes)
-    : x_calls(calls), x_paths(path_bytes, losses) {
+RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes, GraphTracker* graphs)
+    : x_calls(calls), x_paths(path_bytes, losses), x_graphs(graphs) {
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
   // clock's times.
   for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).ring.drain(&drop);
@@ -103,8 +104,7 @@ void RegionTracker::apply_next(Store& store, uint32_t slot) {
 void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t position) {
   switch (e.kind) {
     case EventKind::kLaunch: {
-      Place at = innermost(slot, e.task, e.time);
-      if (at.instance == 0 && is_worker(slot)) at = called_backward_from(e.time);
+      const Place at = work_place(slot, e.task, e.time);
       x_calls.put(e.id, {at.node, at.instance, tid_of(slot), x_step}, e.origin);
       break;
     }
@@ -130,7 +130,23 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
     case EventKind::kStep:
       x_step = e.id + 1;
       break;
+    case EventKind::kNodeOrigin:
+      x_threads[slot].node_origin = e.origin;
+      break;
+    case EventKind::kNodeCreated: {
+      const Place at = work_place(slot, e.task, e.time);
+      const LaunchOrigin origin = std::exchange(x_threads[slot].node_origin, {});
+      if (x_graphs) x_graphs->created(e.object, {at.node, at.instance, origin});
+      break;
+    }
+    default:
+      if (x_graphs) x_graphs->apply(slot, e);
   }
+}
+
+RegionTracker::Place RegionTracker::work_place(uint32_t slot, uint64_t task, int64_t time) const {
+  const Place at = innermost(slot, task, time);
+  return at.instance == 0 && is_worker(slot) ? called_backward_from(time) : at;
 }
 
 RegionTracker::Place RegionTracker::place_of(const OpenRegion& r, int64_t time) const {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "collect/graphs/graph_tracker.h"
 #include "collect/regions/correlation_map.h"
 #include "collect/regions/region_frames.h"
 #include "collect/regions/region_paths.h"
@@ -22,7 +23,9 @@ namespace cuptiprof {
 
 class RegionTracker {
  public:
-  RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes = 16u << 20);
+  // `graphs`: who is told of events of CUDA graphs; null: nobody.
+  RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes = 16u << 20,
+                GraphTracker* graphs = nullptr);
   ~RegionTracker();
 
   // Takes all events out of all rings and applies those until now, in time order across threads; region rows
@@ -38,6 +41,7 @@ class RegionTracker {
   uint32_t nvtx_id(Store& store, uint32_t node) { return x_paths.nvtx_string_id(store, node); }
   // Labels of the scopes in it, from the outermost.
   std::vector<uint32_t> labels(uint32_t node) const { return x_paths.labels(node); }
+  GraphTracker* graphs() const { return x_graphs; }
 
   // A new store has its own strings.
   void forget_string_ids() { x_paths.forget_string_ids(); }
@@ -70,7 +74,8 @@ class RegionTracker {
     size_t open = 0;                             // regions in all of them
     std::vector<Event> pending;  // taken from the ring; the first `applied` of them are in the stacks
     size_t applied = 0;
-    uint64_t first = 0;  // ring position of pending[0]
+    uint64_t first = 0;        // ring position of pending[0]
+    LaunchOrigin node_origin;  // of the next graph node that is created
   };
   // A region that was handed over (hand_over.h), until somebody adopts it.
   struct Token {
@@ -95,7 +100,8 @@ class RegionTracker {
   std::vector<Backward>::iterator caller_in(uint32_t slot);
   void end_thread(Store& store, uint32_t slot, int64_t now);
   void close(OpenRegion& r, int64_t time);
-  // Where work of this thread and task belongs by its own regions.
+  // Where work of this thread and task belongs; `innermost`: by its own regions.
+  Place work_place(uint32_t slot, uint64_t task, int64_t time) const;
   Place innermost(uint32_t slot, uint64_t task, int64_t time) const;
   Place place_of(const OpenRegion& r, int64_t time) const;
   // Where work of torch's autograd threads belongs: by the regions of the one thread that called backward.
@@ -109,6 +115,7 @@ class RegionTracker {
 
   CorrelationMap& x_calls;
   RegionPaths x_paths;
+  GraphTracker* x_graphs;
   std::vector<ThreadState> x_threads;
   std::vector<Token> x_tokens;  // the newest ones, direct-mapped by number
   std::vector<Backward> x_backward;

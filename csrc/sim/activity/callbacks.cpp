@@ -41,7 +41,9 @@ uint32_t cbids_of(CUpti_CallbackDomain domain) {
     case CUPTI_CB_DOMAIN_RUNTIME_API:
       return runtime_cbids(Machine::get().version());
     case CUPTI_CB_DOMAIN_RESOURCE:
-      return CUPTI_CBID_RESOURCE_SIZE;
+      // Updates of graph nodes came with 13.0.
+      return Machine::get().version() >= 130000 ? uint32_t{CUPTI_CBID_RESOURCE_SIZE}
+                                                : uint32_t{CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED};
     case CUPTI_CB_DOMAIN_SYNCHRONIZE:
       return CUPTI_CBID_SYNCHRONIZE_SIZE;
     case CUPTI_CB_DOMAIN_NVTX:

@@ -144,7 +144,7 @@ CallArguments::CallArguments(const Call& c, Api api, CUpti_CallbackId cbid) {
   const CUstream stream = c.stream == kDefaultStream
                               ? nullptr
                               : reinterpret_cast<CUstream>(&Machine::get().stream(c.context, c.stream));
-  if (op.kind == CUPTISIM_OP_GRAPH_LAUNCH) {
+  if (op.kind == CUPTISIM_OP_GRAPH_LAUNCH || op.kind == CUPTISIM_OP_GRAPH_EXEC_UPDATE) {
     x_graph = {executable_handle(op.graph_id), stream};
     x_used = &x_graph;
     return;

@@ -63,7 +63,8 @@ class CallArguments {
     void* list;
     unsigned devices, flags;
   };
-  struct GraphLaunch {  // cuGraphLaunch_params, cudaGraphLaunch_v10000_params
+  // cuGraphLaunch_params, cudaGraphLaunch_v10000_params; cuGraphExecUpdate_v2_params begins like it.
+  struct GraphLaunch {
     CUgraphExec executable;
     CUstream stream;
   };

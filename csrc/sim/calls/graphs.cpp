@@ -94,7 +94,7 @@ uint32_t create_graph(const Call& c) {
   CUpti_GraphData data{};
   data.graph = handle(*graph);
   graph_callback(CUPTI_CBID_RESOURCE_GRAPH_CREATED, c, data);
-  keep(graph->id, std::move(graph));
+  keep(c.op.graph_id, std::move(graph));
   return CUDA_SUCCESS;
 }
 

@@ -13,6 +13,7 @@ from cuptiprof.data.enums import MEMCPY_KINDS, MEMORY_KINDS, OVERHEAD_KINDS, SYN
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Table
 from cuptiprof.io.chrome.call_stack import CallStacks
+from cuptiprof.io.chrome.capture_members import capture_members
 from cuptiprof.io.chrome.counter_tracks import kernel_args
 from cuptiprof.io.chrome.identity import Identity
 from cuptiprof.io.chrome.json_text import microseconds, quoted
@@ -75,7 +76,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
             get("channel_id"),
             get("channel_type"),
             counters(rows),
-            stacks.texts(table, rows),
+            _origins(stacks, table, rows),
             strict=True,
         ):
             extra = f',"graph id":{graph},"graph node id":{node}' if graph or node else ""
@@ -102,7 +103,9 @@ def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
         ]
         extras = [
             (f',"fromDevice":{src},"inDevice":{device},"toDevice":{dst}' if is_peer else "") + stack
-            for (is_peer, src, dst), device, stack in zip(peers, get("device"), stacks.texts(table, rows), strict=True)
+            for (is_peer, src, dst), device, stack in zip(
+                peers, get("device"), _origins(stacks, table, rows), strict=True
+            )
         ]
         yield _copies(table, rows, "gpu_memcpy", names, extras, external, tid, who)
 
@@ -113,7 +116,7 @@ def memset_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
     stacks = CallStacks(result)
     for rows in chunks(len(table)):
         names = [f'"Memset ({_word(MEMORY_KINDS, kind)})"' for kind in table["memory_kind"][rows].tolist()]
-        yield _copies(table, rows, "gpu_memset", names, stacks.texts(table, rows), external, tid, who)
+        yield _copies(table, rows, "gpu_memset", names, _origins(stacks, table, rows), external, tid, who)
 
 
 def _copies(
@@ -243,6 +246,12 @@ def overhead_events(result: Result, who: Identity, row: Int64) -> Iterator[list[
 
 def _getter(table: Table, rows: slice) -> Any:
     return lambda column: table[column][rows].tolist()
+
+
+def _origins(stacks: CallStacks, table: Table, rows: slice) -> list[str]:
+    """Where work comes from, beyond its launch's region, as JSON members."""
+    pairs = zip(capture_members(table, rows), stacks.texts(table, rows), strict=True)
+    return [captured + stack for captured, stack in pairs]
 
 
 def _word(names: dict[int, str], value: int) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cuptiprof.report.model import View
 from cuptiprof.report.views import (
     api_trace,
+    captures,
     gpu_trace,
     line_table,
     memory_path,
@@ -42,6 +43,7 @@ VIEWS: dict[str, KnownView] = {
     "regions": KnownView("Regions", region_table.view, of_times=True),
     "lines": KnownView("GPU time by line", line_table.view, of_times=True),
     "memory": KnownView("Memory", memory_use.view),
+    "captures": KnownView("CUDA graphs by capture", captures.view, of_times=True),
     "metrics": KnownView("Metric result", nvprof_metrics.metrics_view),
     "events": KnownView("Event result", nvprof_metrics.events_view),
     "metrics-wide": KnownView("Metrics", metrics_table.wide),
