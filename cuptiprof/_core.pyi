@@ -259,6 +259,7 @@ def select_rows(
     context: npt.NDArray[Any] | None = ...,
     stream: npt.NDArray[Any] | None = ...,
     thread: npt.NDArray[Any] | None = ...,
+    step: npt.NDArray[Any] | None = ...,
     configs: npt.NDArray[Any] | None = ...,
     config: npt.NDArray[Any] | None = ...,
     regions: Iterable[str] | None = ...,

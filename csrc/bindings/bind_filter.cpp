@@ -38,6 +38,7 @@ KernelFilter make_filter(const py::dict& fields) {
   spec.contexts = ids("contexts");
   spec.streams = ids("streams");
   spec.threads = ids("threads");
+  spec.steps = ids("steps");
   spec.grid = fields["grid"].cast<std::optional<Dim3>>();
   spec.block = fields["block"].cast<std::optional<Dim3>>();
   spec.skip = fields["skip"].cast<int64_t>();
@@ -107,6 +108,7 @@ std::vector<size_t> select(const KernelFilter& filter, const py::iterable& launc
     launch.context = given("context").cast<uint32_t>();
     launch.stream = given("stream").cast<uint32_t>();
     launch.thread = given("thread").cast<uint32_t>();
+    launch.step = given("step").is_none() ? 0 : given("step").cast<uint32_t>() + 1;
     launch.grid = given("grid").cast<Dim3>();
     launch.block = given("block").cast<Dim3>();
     launch.shared_memory = given("shared_memory").cast<int64_t>();

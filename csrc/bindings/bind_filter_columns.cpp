@@ -44,6 +44,7 @@ std::vector<std::string> used_strings(const py::sequence& list, std::span<const 
 py::tuple select_table(
     const KernelFilter& filter, size_t rows, const py::sequence& names, const Column& name_codes,
     const Column& device, const Column& context, const Column& stream, const Column& thread,
+    const Column& step,
     const std::optional<py::array_t<int64_t, py::array::c_style | py::array::forcecast>>& configs,
     const Column& config, const std::optional<py::sequence>& regions, const Column& region_codes,
     const Column& order,
@@ -55,6 +56,7 @@ py::tuple select_table(
   columns.context = view(context, rows, "context");
   columns.stream = view(stream, rows, "stream");
   columns.thread = view(thread, rows, "thread");
+  columns.step = view(step, rows, "step");
   columns.config = view(config, rows, "config");
   columns.region = view(region_codes, rows, "region");
   columns.order = view(order, rows, "order");
@@ -105,8 +107,9 @@ void register_filter_columns(py::module_& m) {
   m.def("select_rows", &select_table, py::arg("filter"), py::arg("rows"), py::kw_only(),
         py::arg("names") = py::list(), py::arg("name_codes") = py::none(), py::arg("device") = py::none(),
         py::arg("context") = py::none(), py::arg("stream") = py::none(), py::arg("thread") = py::none(),
-        py::arg("configs") = py::none(), py::arg("config") = py::none(), py::arg("regions") = py::none(),
-        py::arg("region_codes") = py::none(), py::arg("order") = py::none(), py::arg("in_lines") = py::none(),
+        py::arg("step") = py::none(), py::arg("configs") = py::none(), py::arg("config") = py::none(),
+        py::arg("regions") = py::none(), py::arg("region_codes") = py::none(), py::arg("order") = py::none(),
+        py::arg("in_lines") = py::none(),
         "(bool mask, launches refused because the counters were full) over the columns of a kernels table.");
 }
 

@@ -51,6 +51,7 @@ std::string KernelFilter::describe() const {
   line.add("contexts", s.contexts);
   line.add("streams", s.streams);
   line.add("threads", s.threads);
+  line.add("steps", s.steps);
   line.add("grid", s.grid);
   line.add("block", s.block);
   if (s.skip_before_match) line.add("skip before match", s.skip_before_match);

@@ -66,7 +66,7 @@ KernelFilter::KernelFilter(FilterSpec spec) : x_spec(std::move(spec)) {
     if (dims)
       for (const int32_t d : *dims) check_count(what, d, 1);
 
-  for (auto* list : {&x_spec.devices, &x_spec.contexts, &x_spec.streams, &x_spec.threads}) {
+  for (auto* list : {&x_spec.devices, &x_spec.contexts, &x_spec.streams, &x_spec.threads, &x_spec.steps}) {
     std::sort(list->begin(), list->end());
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
@@ -98,7 +98,8 @@ KernelFilter::KernelFilter(FilterSpec spec) : x_spec(std::move(spec)) {
                x_spec.skip_before_match != 0;
   x_selects_all = !x_stateful && !needs_regions() && !needs_lines() && x_include.empty() &&
                   x_exclude.empty() && x_ids.empty() && x_spec.devices.empty() && x_spec.contexts.empty() &&
-                  x_spec.streams.empty() && x_spec.threads.empty() && !x_spec.grid && !x_spec.block;
+                  x_spec.streams.empty() && x_spec.threads.empty() && x_spec.steps.empty() && !x_spec.grid &&
+                  !x_spec.block;
 }
 
 NameVerdict KernelFilter::name_verdict(const NameParts& name) const noexcept {

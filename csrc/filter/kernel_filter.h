@@ -3,7 +3,7 @@
 //
 // Order of the tests (the same for every front end):
 //   device -> skip-before-match -> name include/exclude -> regions, NVTX and lines -> context,
-//   stream, thread, grid, block -> launch IDs (invocation counters) -> skip -> every -> count
+//   stream, thread, step, grid, block -> launch IDs (invocation counters) -> skip -> every -> count
 // The verdicts on a name and on a set of open ranges do not depend on anything else: a caller keeps them per
 // interned name and per interned region path, and then a launch costs a few comparisons of integers. The
 // decoder asks for each kernel record, the launch selector in launch callbacks; verdicts are made at the
@@ -40,6 +40,7 @@ struct FilterSpec {
   std::vector<std::string> nvtx_include, nvtx_exclude;
   std::vector<std::string> lines;  // of the Python program
   std::vector<uint32_t> devices, contexts, streams, threads;
+  std::vector<uint32_t> steps;  // training steps, from 0
   std::optional<Dim3> grid, block;
   int64_t skip = 0;
   std::optional<int64_t> count;
@@ -51,6 +52,7 @@ struct FilterSpec {
 // One launch; views only. Context and stream names are those given through NVTX.
 struct LaunchView {
   uint32_t device = 0, context = 0, stream = 0, thread = 0;
+  uint32_t step = 0;  // number of the training step + 1; 0: none was marked
   Dim3 grid{}, block{};
   int64_t shared_memory = 0;  // bytes, static + dynamic
   std::string_view context_name, stream_name;
@@ -77,6 +79,7 @@ class KernelFilter {
   // Lines of Python: a third verdict to keep, by stack. Any frame of the stack may match.
   [[nodiscard]] bool matches_lines(std::span<const LineView> stack) const noexcept;
   [[nodiscard]] bool needs_lines() const noexcept { return !x_lines.empty(); }
+  [[nodiscard]] bool matches_step(uint32_t step) const noexcept { return listed(x_spec.steps, step - 1); }
   [[nodiscard]] bool matches_device(uint32_t device) const noexcept { return listed(x_spec.devices, device); }
 
   // Everything but the counters; with is_stateful() false this is the whole filter.
@@ -89,7 +92,7 @@ class KernelFilter {
                                     bool ranges_match) const noexcept {
     return name.accepted && ranges_match && listed(x_spec.contexts, launch.context) &&
            listed(x_spec.streams, launch.stream) && listed(x_spec.threads, launch.thread) &&
-           (!x_spec.grid || *x_spec.grid == launch.grid) &&
+           matches_step(launch.step) && (!x_spec.grid || *x_spec.grid == launch.grid) &&
            (!x_spec.block || *x_spec.block == launch.block) &&
            (x_ids.empty() || matching_ids(launch, name) != 0);
   }

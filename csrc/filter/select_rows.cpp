@@ -51,6 +51,7 @@ uint64_t select_rows(const KernelFilter& filter, const LaunchColumns& columns, s
     launch.context = at(columns.context, row);
     launch.stream = at(columns.stream, row);
     launch.thread = at(columns.thread, row);
+    launch.step = at(columns.step, row);
     return launch;
   };
   const auto name_at = [&](size_t row) -> const NameVerdict& {

@@ -14,7 +14,7 @@ namespace cuptiprof {
 struct LaunchColumns {
   size_t rows = 0;
   std::span<const uint32_t> name, region;  // codes into names and regions
-  std::span<const uint32_t> device, context, stream, thread;
+  std::span<const uint32_t> device, context, stream, thread, step;
   std::span<const uint32_t> config;   // rows of configs
   std::span<const uint8_t> in_lines;  // by row: KernelFilter::matches_lines of its stack; empty: of none
   std::span<const uint32_t> order;  // correlation IDs: rows are judged in ascending order, ties in row order

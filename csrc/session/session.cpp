@@ -70,6 +70,11 @@ std::vector<std::shared_ptr<CounterStrategy>>& hanging() {
   return *list;
 }
 
+bool asks_for_steps(const SessionOptions& o) {
+  const auto any = [](const std::shared_ptr<const KernelFilter>& f) { return f && !f->spec().steps.empty(); };
+  return any(o.filter) || (o.counters && any(o.counters->selector.filter));
+}
+
 // In a forked child: they are never destroyed.
 void leave_to_parent(std::shared_ptr<CounterStrategy> counters) {
   static auto* kept = new std::vector<std::shared_ptr<CounterStrategy>>;
@@ -195,6 +200,7 @@ void Session::start(bool armed) {
     set_label_budget(region_bytes());
     g_scope_trie.make_room();
     LaunchScopes::forget_all();
+    g_running_step.store(0, std::memory_order_relaxed);
     d.with_origins = x_options.sources.at_launch();
     if (activity.follows_nodes()) {
       d.graph_bytes = graph_bytes();
@@ -206,6 +212,8 @@ void Session::start(bool armed) {
     d.follows_launches = x_options.activity.follows_launches;
     d.on_flush = [&activity] { activity.watch_buffers(); };
     x_decoder = std::make_unique<Decoder>(activity.calls(), activity.pool(), activity.losses(), std::move(d));
+    // A program that marks steps is in its first one until it marks the next.
+    if (asks_for_steps(x_options)) mark_step(0);
     if (x_options.counters) start_counters();
     x_state = State::kArmed;
     if (!armed) resume();

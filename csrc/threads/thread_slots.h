@@ -142,6 +142,9 @@ uint32_t& slotless_nodes() noexcept;
 // the recorded ones). 0: back to its own.
 void set_thread_id(uint32_t tid) noexcept;
 
+// Number of the training step that runs + 1; 0: none was marked.
+inline std::atomic<uint32_t> g_running_step{0};
+
 // Identity of the running asyncio task or contextvars.Context on the calling thread; set by the bindings. May
 // be called without the GIL, in a CUPTI callback.
 using TaskKey = uint64_t (*)();

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class KernelFilter:
     """Selects kernel launches. Immutable; equal arguments make equal filters.
 
-    Order of the tests: device, skip_before_match, names, regions and NVTX ranges, context, stream, thread,
+    Order of the tests: device, skip_before_match, names, regions and NVTX ranges, context, stream, thread, step,
     grid, block, launch IDs, skip, every, count.
 
     Args:
@@ -45,6 +45,7 @@ class KernelFilter:
             Python stacks for it.
         devices, streams, contexts, threads: one ID or several (device ordinals, CUPTI stream and context
             IDs, system thread IDs).
+        steps: training steps (``step()`` ends one), from 0: one number or several, ``range(10, 13)``.
         grid, block: exact size, (x,), (x, y) or (x, y, z).
         skip: matching launches to pass over first.
         count: how many launches to select at most.
@@ -74,6 +75,7 @@ class KernelFilter:
         streams: Ids = None,
         contexts: Ids = None,
         threads: Ids = None,
+        steps: Ids = None,
         grid: Dims | None = None,
         block: Dims | None = None,
         skip: int = 0,
@@ -93,6 +95,7 @@ class KernelFilter:
             streams=ids("streams", streams),
             contexts=ids("contexts", contexts),
             threads=ids("threads", threads),
+            steps=ids("steps", steps),
             grid=None if grid is None else dims("grid", grid),
             block=None if block is None else dims("block", block),
             skip=integer("skip", skip),
@@ -232,6 +235,7 @@ class KernelFilter:
             context=kernels["context"],
             stream=kernels["stream"],
             thread=kernels["thread"],
+            step=kernels["step"],
             configs=sizes,
             config=None if sizes is None else kernels["config"],
             regions=kernels.strings,
@@ -322,4 +326,5 @@ _LISTS = (
     "contexts",
     "streams",
     "threads",
+    "steps",
 )

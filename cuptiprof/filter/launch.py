@@ -14,8 +14,9 @@ class Launch:
 
     ``mangled``, ``demangled`` and the function name are derived from what is given. ``push_pop`` and
     ``start_end`` map an NVTX domain ("" is the default one) to the names of its open ranges, push/pop ones
-    bottom first. ``stack`` has (file, function, line) of the Python frames, the innermost first. ``region`` is the path of the innermost open region ("fwd/attn"). ``shared_memory`` is in
-    bytes, static + dynamic; sizes are (x, y, z).
+    bottom first. ``stack`` has (file, function, line) of the Python frames, the innermost first. ``region`` is the path of the
+    innermost open region ("fwd/attn"). ``step`` is the training step; None: none was marked. ``shared_memory`` is in bytes,
+    static + dynamic; sizes are (x, y, z).
     """
 
     name: str | None = None
@@ -33,6 +34,7 @@ class Launch:
     start_end: Mapping[str, Sequence[str]] = field(default_factory=dict)
     region: str = ""
     thread: int = 0
+    step: int | None = None
     stack: Sequence[tuple[str, str, int]] = ()
 
     def __post_init__(self) -> None:
@@ -40,6 +42,8 @@ class Launch:
             object.__setattr__(self, what, dims(what, getattr(self, what)))
         for what in ("stream", "context", "device", "thread"):
             object.__setattr__(self, what, integer(what, getattr(self, what), U32_MAX))
+        if self.step is not None:
+            object.__setattr__(self, "step", integer("step", self.step, U32_MAX))
         object.__setattr__(self, "shared_memory", integer("shared_memory", self.shared_memory))
         for what in ("push_pop", "start_end"):
             object.__setattr__(self, what, {d: list(names) for d, names in getattr(self, what).items()})

@@ -76,3 +76,51 @@ def test_a_step_survives_a_saved_run(sim: SimDevice, tmp_path: Any) -> None:
             prof.step()
     prof.save(tmp_path / "run")
     assert cuptiprof.open(tmp_path / "run").kernels["step"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("keep", ["latest", "spill"])
+def test_kernels_of_chosen_steps(keep: str, sim: SimDevice) -> None:
+    chosen = cuptiprof.KernelFilter("k*", steps=[0, *range(3, 5)])
+    with cuptiprof.profile(device="sim", kernels=chosen, keep=keep) as prof:
+        for step in range(6):
+            sim.launch(f"k{step}", count=10)
+            sim.launch("other")
+            prof.step()
+    result = prof.result()
+    assert list(np.unique(result.kernels["name"])) == ["k0", "k3", "k4"]
+    assert len(result.kernels) == 30
+    assert result.losses["filter_rejected"] == 36
+
+
+def test_a_filter_by_step_after_the_run(sim: SimDevice) -> None:
+    with cuptiprof.profile(device="sim") as prof:
+        for step in range(4):
+            sim.launch(f"k{step}", count=2)
+            prof.step()
+    assert list(prof.result().filter(cuptiprof.KernelFilter(steps=2)).kernels["name"]) == ["k2", "k2"]
+    launches = [cuptiprof.Launch("k", step=s) for s in (None, 0, 1, 2)]
+    assert cuptiprof.KernelFilter(steps=(1, 2)).select(launches) == [2, 3]
+    assert cuptiprof.KernelFilter(steps=1, skip=1, count=1).select([*launches, *launches]) == [6]
+
+
+def test_counters_of_one_step(sim: SimDevice) -> None:
+    """One kernel in each step is counted in the chosen steps alone, and its value belongs to it."""
+    with cuptiprof.profile(
+        device="sim", kernels=cuptiprof.KernelFilter("gemm", steps=[2, 5]), metrics=["inst_executed"], strategy="replay"
+    ) as prof:
+        for _ in range(8):
+            sim.launch("gemm")
+            sim.launch("other", count=3)
+            prof.step()
+    result = prof.result()
+    counted = result.metric_ranges
+    assert list(counted["name"]) == ["gemm", "gemm"]
+    assert result.kernels["step"].tolist() == [3, 6]
+    assert counted["correlation_id"].tolist() == result.kernels["correlation_id"].tolist()
+
+
+def test_a_step_that_is_no_number() -> None:
+    with pytest.raises(cuptiprof.CuptiprofError, match="steps"):
+        cuptiprof.KernelFilter(steps="two")  # type: ignore[arg-type]
+    with pytest.raises(cuptiprof.CuptiprofError, match="out of range"):
+        cuptiprof.KernelFilter(steps=-1)

@@ -112,7 +112,8 @@ RecordDecoder::RecordDecoder(const SubscriberCalls& cupti, RegionTracker& region
     const FilterSpec& s = x_filter->spec();
     x_filter_looks_further = x_filter->needs_regions() || x_filter->needs_lines() ||
                              !x_filter->ids().empty() || !s.devices.empty() || !s.contexts.empty() ||
-                             !s.streams.empty() || !s.threads.empty() || s.grid || s.block;
+                             !s.streams.empty() || !s.threads.empty() || !s.steps.empty() || s.grid ||
+                             s.block;
   }
   forget_names();
 }
@@ -303,6 +304,7 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
   launch.context = k.contextId;
   launch.stream = k.streamId;
   launch.thread = site ? site->thread : 0;
+  launch.step = site ? site->step : 0;
   launch.grid = {k.gridX, k.gridY, k.gridZ};
   launch.block = {k.blockX, k.blockY, k.blockZ};
   launch.shared_memory = int64_t{k.staticSharedMemory} + k.dynamicSharedMemory;

@@ -13,6 +13,7 @@ bool push_after_all(ThreadSlot& slot, const Event& e) noexcept {
 }
 
 void mark_step(uint32_t number) noexcept {
+  g_running_step.store(number + 1, std::memory_order_relaxed);
   ThreadSlot* slot = this_thread_slot();
   if (!slot)
     count(g_beyond_slots);

@@ -7,6 +7,7 @@
 #include "filter/kernel_filter.h"
 #include "filter/open_ranges.h"
 #include "filter/stack_lines.h"
+#include "threads/thread_slots.h"
 
 namespace cuptiprof {
 namespace {
@@ -52,11 +53,14 @@ const LaunchSelector::Name* LaunchSelector::name_of(const char* symbol) noexcept
 
 bool LaunchSelector::wants(const char* symbol) noexcept {
   if (x_done.load(std::memory_order_relaxed)) return false;
+  // Launches that skip_before_match counts must be shown whatever their name and step.
+  const bool all = x_options.filter && x_options.filter->spec().skip_before_match != 0;
+  if (!all && x_options.filter &&
+      !x_options.filter->matches_step(g_running_step.load(std::memory_order_relaxed)))
+    return false;
   const uint32_t epoch = g_launch_gate.epoch();
   const std::lock_guard lock(x_mutex);
   const Name* name = name_of(symbol);
-  // Launches that skip_before_match counts must be shown whatever their name.
-  const bool all = x_options.filter && x_options.filter->spec().skip_before_match != 0;
   const bool wanted = name && (name->verdict.accepted || all);
   if (symbol && name)
     g_launch_gate.names.put(reinterpret_cast<uint64_t>(symbol), epoch,
@@ -122,6 +126,7 @@ std::optional<SelectedLaunch> LaunchSelector::select(const LaunchEvent& launch) 
   view.context = s.context;
   view.stream = s.stream;
   view.thread = launch.thread;
+  view.step = g_running_step.load(std::memory_order_relaxed);
   view.grid = s.params.grid;
   view.block = s.params.block;
   view.shared_memory = s.params.dynamic_shared_memory;
