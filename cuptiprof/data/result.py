@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -106,8 +107,12 @@ class Result:
     ) -> None:
         strings = next(iter(tables.values())).strings if tables else Strings()
         self.tables: dict[str, Table] = {n: tables[n] if n in tables else Table.empty(n, strings) for n in schema()}
-        self.tables["kernels"].configs = self.tables["launch_configs"]
-        self.tables["kernels"].stacks = self.tables["stacks"]
+        # Ours, with the same columns: what it refers to is of this result, and the one that was given may be of another.
+        kernels = self.tables["kernels"] = copy.copy(self.tables["kernels"])
+        for name, own in (("launch_configs", kernels.configs), ("stacks", kernels.stacks)):
+            if name not in tables and own is not None:
+                self.tables[name] = own
+        kernels.configs, kernels.stacks = self.tables["launch_configs"], self.tables["stacks"]
         self.metadata: dict[str, Any] = dict(metadata or {})
         self.losses = Losses(losses)
         for name, table in self.tables.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -62,11 +63,20 @@ def test_hostile_names_stay_text(view: str, form: str) -> None:
             assert not any(cell.startswith(("=", "+", "-", "@")) for cell in row)
 
 
+def read_csv(text: str) -> pd.DataFrame:
+    """Numbers by Python, to the last bit: pandas 2 does so only if it is asked to, and pandas 3 warns of being asked."""
+    frame = pd.read_csv(io.StringIO(text), comment="#", dtype=str)
+    for name in frame:
+        with contextlib.suppress(ValueError):
+            frame[name] = [float(v) if isinstance(v, str) else None for v in frame[name]]
+    return frame
+
+
 @pytest.mark.parametrize("view", list(VIEWS))
 def test_csv_is_read_by_pandas(view: str) -> None:
     r = cuptiprof.open(trace_path("train-v100"))
     report = r.report(view)
-    frame = pd.read_csv(io.StringIO(report.to("csv")), comment="#", float_precision="round_trip")
+    frame = read_csv(report.to("csv"))
     rows = report.rows
     assert len(frame) == len(rows)
     for key in ("time_ns", "avg_ns", "duration_ns", "calls", "kernels", "name", "region", "throughput"):
@@ -79,9 +89,7 @@ def test_csv_is_read_by_pandas(view: str) -> None:
 
 
 def test_csv_in_other_units() -> None:
-    frame = pd.read_csv(
-        io.StringIO(training_step().summary(units="us").to("csv")), comment="#", float_precision="round_trip"
-    )
+    frame = read_csv(training_step().summary(units="us").to("csv"))
     gemm = frame[frame["name"] == "gemm(float*, float*, int)"].iloc[0]
     assert gemm["time_us"] == 22.345 and gemm["min_us"] == 10 and gemm["calls"] == 2
 
