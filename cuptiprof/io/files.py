@@ -103,15 +103,6 @@ def check_folder(path: str | os.PathLike[str], *, overwrite: bool) -> None:
         os.rmdir(temporary)
 
 
-def identity(path: Path) -> tuple[int, ...]:
-    """Changes when a folder is replaced by another; () when there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return found.st_dev, found.st_ino, found.st_ctime_ns
-
-
 HOW_TO_REPLACE = "choose another name, or replace it: -f on the command line, overwrite=True in Python"
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 import os
 import weakref
-from pathlib import Path
 
 
 class ReopenedFile(io.RawIOBase):
     """Reads by ``pread``, so that a forked child does not move the position of its parent. Not mapped: a file that is cut
     short meanwhile gives a short read, not a signal."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, name: str, folder: int) -> None:
+        """`name` in the open `folder`. Raises OSError."""
         super().__init__()
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # A named pipe would keep us waiting for its writer.
+        self._descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
         self._close = weakref.finalize(self, os.close, self._descriptor)
         self._at = 0
 

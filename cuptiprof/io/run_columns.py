@@ -7,7 +7,6 @@ column's type, and that codes lie within what they index. Small tables are read 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from cuptiprof.data.tables import ColumnSchema, Strings, Table, schema
 from cuptiprof.errors import ResultError
 from cuptiprof.io.arrow_arrays import to_numpy
 from cuptiprof.io.damaged import damaged
-from cuptiprof.io.reopened import ReopenedFile
+from cuptiprof.io.opened_folder import OpenedFolder
 
 SMALL_ROWS = 1 << 16
 TEXTS = ColumnSchema("text", "uint32", True, "", "a string of the run")
@@ -32,18 +31,17 @@ class ParquetTable:
         ResultError: they are missing or damaged, or have not `rows` rows.
     """
 
-    def __init__(self, folder: Path, name: str, rows: int) -> None:
+    def __init__(self, folder: OpenedFolder, name: str, rows: int) -> None:
         import pyarrow.parquet as pq
 
-        self.where = folder / name
+        self.where = folder.path / name
         self.rows = rows
         with damaged(self.where):
-            parts = sorted(self.where.glob("rank=*/part-*.parquet"))
-        if not parts:
+            self._opened = folder.parts(name)
+        if not self._opened:
             raise ResultError(f"{self.where}: missing, though run.json counts {rows} rows")
         texts = {c.name for c in schema().get(name, {}).values() if c.is_text}
         with damaged(self.where):
-            self._opened = [ReopenedFile(part) for part in parts]
             footers = [pq.read_metadata(file) for file in self._opened]
             found = sum(footer.num_rows for footer in footers)
             self.names = set.intersection(*(set(footer.schema.to_arrow_schema().names) for footer in footers))
@@ -126,7 +124,7 @@ def _checked(text: object) -> str:
     return text
 
 
-def read_strings(folder: Path, rows: int) -> Strings:
+def read_strings(folder: OpenedFolder, rows: int) -> Strings:
     """The string list of a run.
 
     Raises:

@@ -10,6 +10,8 @@ import msgspec
 
 from cuptiprof.data.checked import checked
 from cuptiprof.errors import ResultError
+from cuptiprof.io.opened_folder import OpenedFolder
+from cuptiprof.io.run_folder import RUN_FILE
 
 FORMAT = 2
 """2: launch configurations and strings are tables of their own, columns are read when asked for. 1: kernels carry them."""
@@ -25,21 +27,23 @@ class RunHeader(msgspec.Struct):
     rows: dict[str, Count]
 
 
-def read_header(folder: Path) -> RunHeader:
+def read_header(folder: OpenedFolder) -> RunHeader:
     """
     Raises:
         ResultError: there is none, it is damaged, or a newer cuptiprof made it.
     """
-    file = folder / "run.json"
+    file = folder.path / RUN_FILE
     try:
-        run = json.loads(file.read_text(encoding="utf-8"))
+        (opened,) = folder.parts("")
+        with opened:
+            run = json.loads(opened.read().decode("utf-8"))
     except OSError as e:
-        raise ResultError(f"{folder} is not a saved run: run.json: {e.strerror}") from None
+        raise ResultError(f"{folder.path} is not a saved run: run.json: {e.strerror}") from None
     except (ValueError, RecursionError) as e:
         raise ResultError(f"{file}: damaged ({e})") from None
     if isinstance(run, dict) and isinstance(run.get("format"), int) and run["format"] > FORMAT:
         raise ResultError(
-            f"{folder} has format {run['format']}; this cuptiprof reads up to {FORMAT}",
+            f"{folder.path} has format {run['format']}; this cuptiprof reads up to {FORMAT}",
             hint="pip install -U cuptiprof",
         )
     return checked(run, RunHeader, f"{file}: not written by cuptiprof")

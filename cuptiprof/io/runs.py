@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings, Table, schema
 from cuptiprof.errors import ResultError
 from cuptiprof.io import run_format1
-from cuptiprof.io.files import identity
+from cuptiprof.io.opened_folder import OpenedFolder
 from cuptiprof.io.run_columns import ParquetTable, lazy_table, read_configs, read_strings
 from cuptiprof.io.run_folder import runs_in
 from cuptiprof.io.run_header import read_header
 from cuptiprof.io.trace_file import looks_like_trace
 
-_PATIENCE = 10.0  # s, with a run that others replace while it is read
-
 
 def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:
     """Open a saved run, a torch.profiler trace (JSON, plain, gzip or zstd), or the spill folder of a killed process.
 
-    A run that is replaced meanwhile is read again, so that no result is made of two.
+    All files are opened before any is read: of a run that is replaced meanwhile the result is the old one, or the new one.
 
     Raises:
         ResultError: there is no such file, it is damaged, or a newer cuptiprof made it.
@@ -52,29 +49,17 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
                 f"{file} holds {len(runs)} runs, one of each process",
                 hint=f"open one of them, such as {runs[0]}; `cuptiprof report {file}` shows them all",
             )
-    changes, until = 0, time.monotonic() + _PATIENCE
-    while changes == 0 or time.monotonic() < until:
-        before = identity(file)
-        try:
-            result = _read_run(file, progress)
-        except ResultError:
-            if identity(file) == before:
-                raise
-        else:
-            if identity(file) == before:
-                return result
-        changes += 1
-    raise ResultError(f"{file} is replaced all the time: it changed {changes} times while it was read")
+    return _read_run(OpenedFolder(file), progress)
 
 
-def _read_run(file: Path, progress: Progress | None) -> Result:
-    run = read_header(file)
+def _read_run(folder: OpenedFolder, progress: Progress | None) -> Result:
+    run = read_header(folder)
     tables: dict[str, Table] = {}
     # Kernels are checked against the configurations that they refer to.
     names = sorted((n for n in schema() if n in run.rows), key=lambda name: name != "launch_configs")
-    strings = read_strings(file, run.rows.get("strings", 0)) if run.format > 1 else Strings()
+    strings = read_strings(folder, run.rows.get("strings", 0)) if run.format > 1 else Strings()
     for i, name in enumerate(names):
-        part = ParquetTable(file, name, run.rows[name])
+        part = ParquetTable(folder, name, run.rows[name])
         if run.format == 1:
             tables.update(run_format1.read_table(part, name, strings))
         elif name == "launch_configs":

@@ -23,6 +23,7 @@ from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
 from cuptiprof.io import run_columns
+from cuptiprof.io.opened_folder import OpenedFolder
 
 ROWS = 5000
 NAMES = ["gemm", "größe", "sgd"]
@@ -166,7 +167,7 @@ def test_values_are_checked_on_first_use(column: str, values: Any, message: str,
 def test_an_index_beyond_its_dictionary(run: Path) -> None:
     """Arrow takes such a file as it is."""
     array = pa.DictionaryArray.from_arrays(pa.array([0] * ROWS, pa.int32()), pa.array(["gemm"]))
-    file = run_columns.ParquetTable(run, "kernels", ROWS)
+    file = run_columns.ParquetTable(OpenedFolder(run), "kernels", ROWS)
     for index in (1, -1):
         bad = pa.DictionaryArray.from_arrays(pa.array([index] * ROWS, pa.int32()), array.dictionary, safe=False)
         with pytest.MonkeyPatch.context() as patch:

@@ -13,9 +13,12 @@ import pytest
 
 import cuptiprof
 import cuptiprof.io.files
+import cuptiprof.io.opened_folder
+import cuptiprof.io.runs
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
+from cuptiprof.io.opened_folder import OpenedFolder
 
 
 def result(rows: int, name: str = "k") -> Result:
@@ -90,12 +93,50 @@ def test_readers_beside_writers(exchange: bool, tmp_path: Path, monkeypatch: pyt
     while (writes < 40 or len(set(reads)) < 2 or len(reads) < 20) and time.monotonic() < end:
         result(*((10, "a") if writes % 2 else (11, "b"))).save(run, overwrite=True)
         writes += 1
-        time.sleep(0.1)  # a run that is replaced faster than it can be opened is nobody's to read, after ten seconds
     stop.set()
     for t in readers:
         t.join()
     assert wrong == [] and set(reads) == {"a", "b"}
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_run_that_is_replaced_once_its_files_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read all the same, whatever has become of its folder."""
+    run = tmp_path / "run"
+    result(10, "a").save(run)
+
+    def replaced(path: Path) -> OpenedFolder:
+        found = OpenedFolder(path)
+        result(11, "b").save(run, overwrite=True)
+        return found
+
+    monkeypatch.setattr(cuptiprof.io.runs, "OpenedFolder", replaced)
+    r = cuptiprof.open(run)
+    assert len(r.kernels) == 10 and set(r.kernels["name"]) == {"a"}
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_run_that_is_replaced_while_its_files_are_opened(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one is opened, and no files of both; so often as is told, and then it is an error."""
+    run, left, open_table = tmp_path / "run", [times], OpenedFolder._open_table
+    result(10, "a").save(run)
+
+    def replaced(self: OpenedFolder, name: str, folder: int) -> None:
+        open_table(self, name, folder)
+        if name == "kernels" and left[0]:
+            left[0] -= 1
+            result(11, "b").save(run, overwrite=True)
+
+    monkeypatch.setattr(OpenedFolder, "_open_table", replaced)
+    monkeypatch.setattr(cuptiprof.io.opened_folder, "MAX_TRIES", 3)
+    if times == 3:
+        with pytest.raises(ResultError, match="is replaced all the time: it changed 3 times"):
+            cuptiprof.open(run)
+        return
+    r = cuptiprof.open(run)
+    assert len(r.kernels) == 11 and set(r.kernels["name"]) == {"b"}
 
 
 def test_writers_beside_writers(tmp_path: Path) -> None:
