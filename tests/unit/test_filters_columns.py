@@ -49,7 +49,7 @@ CONFIGS = Columns(
         )
     )
 )
-KEYS = ("name", "region", "config", "device", "context", "stream", "thread", "correlation_id")
+KEYS = ("name", "region", "config", "device", "context", "stream", "thread", "step", "correlation_id")
 rows = st.lists(
     st.tuples(
         st.sampled_from([1, 2]),
@@ -59,6 +59,7 @@ rows = st.lists(
         st.integers(1, 2),
         st.integers(0, 2),
         st.integers(0, 2),
+        st.integers(0, 3),
         st.integers(1, 20),
     ),
     max_size=40,
@@ -71,6 +72,8 @@ filters = st.sampled_from(
         KernelFilter(exclude_regions="fwd", every=2),
         KernelFilter(grid=2, block=32),
         KernelFilter(streams=[1, 2], threads=2, devices=0, contexts=1),
+        KernelFilter(steps=[0, 2]),
+        KernelFilter(steps=1, skip=1),
         KernelFilter(skip_before_match=3, mode="per-gpu", count=1),
         KernelFilter(count=1, mode="per-launch-config"),
         KernelFilter.from_nvprof(":::2"),
@@ -99,6 +102,7 @@ def test_mask_is_select_in_launch_order(rows, kernel_filter):
             context=r[4],
             stream=r[5],
             thread=r[6],
+            step=r[7] - 1 if r[7] else None,
         )
         for r in (rows[i] for i in order)
     ]
@@ -109,7 +113,7 @@ def test_mask_is_select_in_launch_order(rows, kernel_filter):
 
 
 def test_configurations_are_asked_for_only_when_needed():
-    kernels = table([(1, 0, 0, 0, 1, 0, 0, 1)])
+    kernels = table([(1, 0, 0, 0, 1, 0, 0, 0, 1)])
     assert KernelFilter("gemm").mask(kernels).tolist() == [True]
     for needs in (
         KernelFilter(grid=1),
