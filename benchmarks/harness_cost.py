@@ -127,7 +127,8 @@ def _spin(ns: int) -> None:
 
 
 def blocks(rounds: int) -> dict[str, Any]:
-    """Strategy "kernel" on the stand-in: us of a session (start, stop, result) and of each further sample of it."""
+    """Strategy "kernel" on the stand-in: us of a session (start, stop, result), of each further sample of it, and of one without a
+    stamp of the SM clock (as for functions of several streams, which get two a block)."""
     device = SimulatedDevice(virtual_clock=True)
     strategy: Strategy = Kernel()
 
@@ -136,18 +137,22 @@ def blocks(rounds: int) -> dict[str, Any]:
             device.sim.launch("kernel", duration_ns=10_000)
 
     with open_gpu(device) as gpu:
-        call = MeasuredCall("work", work, label="cuptiprof.bench:0")
+        call = MeasuredCall("work", work, label="cuptiprof.bench:0", longest_ns=100_000)  # a stamp for each sample
+        unstamped = MeasuredCall("work", work, label="cuptiprof.bench:0", streams=2)
 
-        def block(count: int) -> Callable[[], object]:
+        def block(count: int, call: MeasuredCall = call) -> Callable[[], object]:
             return lambda: strategy.rounds(gpu, [call], count, False, lambda: None)
 
-        found = in_turn({"few": block(FEW), "many": block(MANY)}, rounds, strategy="wall")
+        cases = {"few": block(FEW), "many": block(MANY), "unstamped": block(MANY, unstamped)}
+        found = in_turn(cases, rounds, strategy="wall")
         log = ClockLog(gpu.clocks, gpu.now, gpu.synchronize)
         reading = cuptiprof.bench(log.read, device="host", strategy="wall", stop=Count(200))
     each = (found["many"].samples - found["few"].samples) / (MANY - FEW)
+    stamps = (found["many"].samples - found["unstamped"].samples) / (MANY - 1)
     return {
         "session of two samples": summary(found["few"].samples, 1e3),
         "each further sample": summary(each, 1e3),
+        "stamp of the SM clock, in that": summary(stamps, 1e3),
         "reading the clocks": {k: v for k, v in summary(reading.samples, 1e3).items() if k != "samples"},
     }
 

@@ -128,3 +128,4 @@ def test_the_harness_adds_less_to_an_empty_function_than_the_function_takes() ->
     assert harness_cost.bare_batches() < 500
     device_blocks = harness_cost.blocks(12)
     assert 0 < device_blocks["each further sample"]["median"] < device_blocks["session of two samples"]["median"]
+    assert device_blocks["stamp of the SM clock, in that"]["median"] < device_blocks["each further sample"]["median"]
