@@ -9,6 +9,18 @@ from cuptiprof.data.lazy_columns import Array
 from cuptiprof.data.tables import Strings, Table, schema
 from cuptiprof.io.run_columns import ParquetTable
 
+_OF_CALLS = ("step", "nvtx", "line", "stack")
+_OF_CAPTURES = ("region", "region_instance", "nvtx", "line", "stack", "known")
+_OF_WORK = (*_OF_CALLS, *(f"capture_{name}" for name in _OF_CAPTURES))
+LATER = {
+    "kernels": _OF_WORK,
+    "memcpys": _OF_WORK,
+    "memsets": _OF_WORK,
+    "memory": ("region", "region_instance", "thread", *_OF_CALLS),
+    "regions": ("source", "domain"),
+}
+"""Columns that came after format 1: what they tell was not asked."""
+
 
 def read_table(file: ParquetTable, name: str, strings: Strings) -> dict[str, Table]:
     """A table with all its columns, and for kernels their configurations; texts are added to `strings`.
@@ -20,6 +32,9 @@ def read_table(file: ParquetTable, name: str, strings: Strings) -> dict[str, Tab
     out: dict[str, Table] = {}
     for column, spec in schema()[name].items():
         if name == "kernels" and column == "config":
+            continue
+        if column in LATER.get(name, ()):
+            columns[column] = np.full(file.rows, strings.code("") if spec.is_text else 0, spec.dtype)
             continue
         file.require(column)
         columns[column] = file.column(spec, strings.code if spec.is_text else None)
