@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _installed  # first: says what is wrong where the compiled part is missing
+from cuptiprof.device.nvtx_injection import inject_nvtx
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.regions.carry import carry
 from cuptiprof.regions.region import region
@@ -39,6 +40,7 @@ __all__ = [
     "benchmark",
     "carry",
     "compare",
+    "inject_nvtx",
     "open",
     "profile",
     "region",

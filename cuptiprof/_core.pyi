@@ -51,6 +51,9 @@ class KernelFilter:
     @property
     def selects_all(self) -> bool: ...
 
+def open_nvtx_library(path: str) -> None: ...
+def nvtx_copies() -> list[tuple[str, str, str]]: ...
+
 class PassGroup:
     def __init__(self, metrics: Sequence[str], image: bytes, passes: int) -> None: ...
     @property
@@ -262,8 +265,10 @@ def select_rows(
     step: npt.NDArray[Any] | None = ...,
     configs: npt.NDArray[Any] | None = ...,
     config: npt.NDArray[Any] | None = ...,
-    regions: Iterable[str] | None = ...,
+    ranges: Iterable[str] = ...,
     region_codes: npt.NDArray[Any] | None = ...,
+    nvtx_codes: npt.NDArray[Any] | None = ...,
+    start_end_codes: npt.NDArray[Any] | None = ...,
     order: npt.NDArray[Any] | None = ...,
     in_lines: npt.NDArray[Any] | None = ...,
 ) -> tuple[npt.NDArray[np.bool_], int]: ...

@@ -32,7 +32,6 @@ TABLES = {
     "context": "contexts",
     "device": "devices",
     "stream": "streams",
-    "nvtx": "markers",
 }
 STRATEGIES: dict[str, dict[str, Any]] = {
     "replay": {},
@@ -45,35 +44,31 @@ Check = bool | str
 
 
 def _more_work(device: str) -> Callable[[], None]:
-    """What recorded_work lacks: events, allocations, NVTX."""
-    import nvtx
-
+    """What recorded_work lacks: events, allocations."""
     if device != "cuda":
         from cuptiprof.sim.sim_device import Op, SimDevice
 
         sim = SimDevice()
 
         def simulated() -> None:
-            with nvtx.annotate("range"):
-                sim.call(Op.EVENT_RECORD, event=1, stream=7)
-                sim.call(Op.SYNC_EVENT, event=1, stream=7)
-                sim.call(Op.STREAM_CREATE, stream=77)
-                sim.call(Op.ALLOC, bytes=4096, address=0x1000)
-                sim.call(Op.FREE, bytes=4096, address=0x1000)
+            sim.call(Op.EVENT_RECORD, event=1, stream=7)
+            sim.call(Op.SYNC_EVENT, event=1, stream=7)
+            sim.call(Op.STREAM_CREATE, stream=77)
+            sim.call(Op.ALLOC, bytes=4096, address=0x1000)
+            sim.call(Op.FREE, bytes=4096, address=0x1000)
 
         return simulated
     import torch
 
     def on_gpu() -> None:
-        with nvtx.annotate("range"):
-            event = torch.cuda.Event()
-            event.record()
-            event.synchronize()
-            torch.cuda.empty_cache()
-            kept = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")  # larger than any block of the cache
-            torch.cuda.Stream().synchronize()
-            del kept
-            torch.cuda.empty_cache()
+        event = torch.cuda.Event()
+        event.record()
+        event.synchronize()
+        torch.cuda.empty_cache()
+        kept = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")  # larger than any block of the cache
+        torch.cuda.Stream().synchronize()
+        del kept
+        torch.cuda.empty_cache()
 
     return on_gpu
 
@@ -81,7 +76,7 @@ def _more_work(device: str) -> Callable[[], None]:
 def activity_kinds(work: Work) -> dict[str, Any]:
     """Does each kind of activity give records, beside those of kernels and with nothing lost?
 
-    Assumed: yes; "overhead" only where CUPTI had any, "nvtx" only where CUPTI is NVTX's tool, "memory_pool" with stream-ordered pools.
+    Assumed: yes; "overhead" only where CUPTI had any, "memory_pool" with stream-ordered pools.
     """
     run, more = recorded_work.work(work.device), _more_work(work.device)
     run()

@@ -26,9 +26,9 @@ std::span<const uint32_t> view(const Column& column, size_t rows, const char* wh
 }
 
 // The strings behind the codes that occur; the others stay empty.
-std::vector<std::string> used_strings(const py::sequence& list, std::span<const uint32_t> codes,
-                                      const char* what) {
-  std::vector<std::string> out(list.size());
+void add_used_strings(std::vector<std::string>& out, const py::sequence& list,
+                      std::span<const uint32_t> codes, const char* what) {
+  out.resize(list.size());
   std::vector<bool> seen(out.size());
   for (const uint32_t code : codes) {
     if (code >= out.size())
@@ -38,7 +38,6 @@ std::vector<std::string> used_strings(const py::sequence& list, std::span<const 
     seen[code] = true;
     out[code] = utf8(list[code]);
   }
-  return out;
 }
 
 py::tuple select_table(
@@ -46,8 +45,8 @@ py::tuple select_table(
     const Column& device, const Column& context, const Column& stream, const Column& thread,
     const Column& step,
     const std::optional<py::array_t<int64_t, py::array::c_style | py::array::forcecast>>& configs,
-    const Column& config, const std::optional<py::sequence>& regions, const Column& region_codes,
-    const Column& order,
+    const Column& config, const py::sequence& ranges, const Column& region_codes, const Column& nvtx_codes,
+    const Column& start_end_codes, const Column& order,
     const std::optional<py::array_t<uint8_t, py::array::c_style | py::array::forcecast>>& in_lines) {
   LaunchColumns columns;
   columns.rows = rows;
@@ -59,6 +58,8 @@ py::tuple select_table(
   columns.step = view(step, rows, "step");
   columns.config = view(config, rows, "config");
   columns.region = view(region_codes, rows, "region");
+  columns.nvtx = view(nvtx_codes, rows, "nvtx");
+  columns.start_end = view(start_end_codes, rows, "nvtx_start_end");
   columns.order = view(order, rows, "order");
   if (in_lines) {
     if (in_lines->ndim() != 1 || static_cast<size_t>(in_lines->size()) != rows)
@@ -66,11 +67,13 @@ py::tuple select_table(
                   "Pass the columns of one table.");
     columns.in_lines = {in_lines->data(), rows};
   }
-  const std::vector<std::string> name_strings = used_strings(names, columns.name, "name");
-  const std::vector<std::string> region_strings =
-      used_strings(regions ? *regions : py::sequence(py::list()), columns.region, "region");
+  std::vector<std::string> name_strings, range_strings;
+  add_used_strings(name_strings, names, columns.name, "name");
+  add_used_strings(range_strings, ranges, columns.region, "region");
+  add_used_strings(range_strings, ranges, columns.nvtx, "nvtx");
+  add_used_strings(range_strings, ranges, columns.start_end, "nvtx_start_end");
   columns.names = name_strings;
-  columns.regions = region_strings;
+  columns.ranges = range_strings;
   std::vector<LaunchView> views;
   if (configs) {
     if (configs->ndim() != 2 || configs->shape(1) != kConfigColumns)
@@ -108,8 +111,9 @@ void register_filter_columns(py::module_& m) {
         py::arg("names") = py::list(), py::arg("name_codes") = py::none(), py::arg("device") = py::none(),
         py::arg("context") = py::none(), py::arg("stream") = py::none(), py::arg("thread") = py::none(),
         py::arg("step") = py::none(), py::arg("configs") = py::none(), py::arg("config") = py::none(),
-        py::arg("regions") = py::none(), py::arg("region_codes") = py::none(), py::arg("order") = py::none(),
-        py::arg("in_lines") = py::none(),
+        py::arg("ranges") = py::list(), py::arg("region_codes") = py::none(),
+        py::arg("nvtx_codes") = py::none(), py::arg("start_end_codes") = py::none(),
+        py::arg("order") = py::none(), py::arg("in_lines") = py::none(),
         "(bool mask, launches refused because the counters were full) over the columns of a kernels table.");
 }
 

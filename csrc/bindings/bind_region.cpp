@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "bindings/bindings.h"
+#include "collect/nvtx/listener.h"
 #include "collect/regions/regions.h"
 #include "collect/regions/scope_labels.h"
 
@@ -181,6 +182,7 @@ RegionMetadata* metadata_of(PyObject* dict) {
 PyObject* nvtx_call(const char* function, PyObject* argument) {
   static PyObject* module = PyImport_ImportModule("nvtx");
   if (!module) return nullptr;
+  const OwnNvtxCall own;  // the region is recorded already
   return argument ? PyObject_CallMethod(module, function, "O", argument)
                   : PyObject_CallMethod(module, function, nullptr);
 }

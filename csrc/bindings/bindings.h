@@ -15,6 +15,7 @@ void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
 void register_frames(pybind11::module_& m);
 void register_recorded(pybind11::module_& m);
+void register_nvtx(pybind11::module_& m);
 void register_probes(pybind11::module_& m);
 void register_hand_over(pybind11::module_& m);
 void register_region(pybind11::module_& m);

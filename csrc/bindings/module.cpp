@@ -8,6 +8,7 @@ PYBIND11_MODULE(_core, m) {
   cuptiprof::register_counters_plan(m);
   cuptiprof::register_counters(m);
   cuptiprof::register_recorded(m);
+  cuptiprof::register_nvtx(m);
   cuptiprof::register_probes(m);
   cuptiprof::register_region(m);
   cuptiprof::register_schema(m);

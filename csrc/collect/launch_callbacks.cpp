@@ -12,6 +12,7 @@
 #include "launch/exclusion.h"
 #include "launch/launch_gate.h"
 #include "launch/launch_params.h"
+#include "threads/open_start_end.h"
 
 namespace cuptiprof {
 namespace {
@@ -209,7 +210,8 @@ bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
   uint32_t path[OpenRegions::kMax];
   const uint32_t depth = live_region_path(slot, task, path);
   const std::span<const uint32_t> scopes = slot.scopes.labels();
-  if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth}, scopes)) return false;
+  if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth}, scopes, g_open_start_end.key()))
+    return false;
   slot.observing.store(true);
   observer = x_launch_observer.load();
   if (observer && observer->wants(call.symbolName) &&

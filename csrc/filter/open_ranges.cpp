@@ -5,8 +5,9 @@
 
 namespace cuptiprof {
 
-OpenRanges::OpenRanges(std::vector<ScopeLabel> path, std::vector<ScopeLabel> beside)
-    : x_path(std::move(path)), x_beside(std::move(beside)) {
+OpenRanges::OpenRanges(std::vector<ScopeLabel> path, std::vector<ScopeLabel> beside,
+                       std::vector<ScopeLabel> start_end)
+    : x_path(std::move(path)), x_beside(std::move(beside)), x_start_end(std::move(start_end)) {
   for (const ScopeLabel& label : x_path) {
     if (!x_names.empty()) x_text += '/';
     for (const char c : label.name) {
@@ -15,17 +16,18 @@ OpenRanges::OpenRanges(std::vector<ScopeLabel> path, std::vector<ScopeLabel> bes
     }
     x_names.push_back(label.name);
     if (label.source == ScopeSource::kRegion) x_regions.push_back(label.name);
-    add_nvtx(label);
+    add_nvtx(x_domains, label);
   }
-  for (const ScopeLabel& label : x_beside) add_nvtx(label);
+  for (const ScopeLabel& label : x_beside) add_nvtx(x_domains, label);
+  for (const ScopeLabel& label : x_start_end) add_nvtx(x_started_domains, label);
   for (const Domain& d : x_domains) x_push_pop.push_back({d.name, d.ranges});
+  for (const Domain& d : x_started_domains) x_started.push_back({d.name, d.ranges});
 }
 
-void OpenRanges::add_nvtx(const ScopeLabel& label) {
+void OpenRanges::add_nvtx(Domains& to, const ScopeLabel& label) {
   if (label.source != ScopeSource::kNvtx) return;
-  auto found = std::find_if(x_domains.begin(), x_domains.end(),
-                            [&](const Domain& d) { return d.name == label.domain; });
-  if (found == x_domains.end()) found = x_domains.insert(x_domains.end(), {label.domain, {}});
+  auto found = std::find_if(to.begin(), to.end(), [&](const Domain& d) { return d.name == label.domain; });
+  if (found == to.end()) found = to.insert(to.end(), {label.domain, {}});
   found->ranges.push_back(label.name);
 }
 

@@ -12,25 +12,29 @@ namespace cuptiprof {
 class OpenRanges {
  public:
   // Outermost first: `path` is what kernels.region names, `beside` what is known only at launches.
-  OpenRanges(std::vector<ScopeLabel> path, std::vector<ScopeLabel> beside);
+  // `start_end`: NVTX ranges of the process, in any order.
+  OpenRanges(std::vector<ScopeLabel> path, std::vector<ScopeLabel> beside, std::vector<ScopeLabel> start_end);
   OpenRanges(const OpenRanges&) = delete;
   OpenRanges& operator=(const OpenRanges&) = delete;
 
-  [[nodiscard]] RangeView view() const noexcept { return {x_text, x_names, x_regions, x_push_pop, {}}; }
+  [[nodiscard]] RangeView view() const noexcept {
+    return {x_text, x_names, x_regions, x_push_pop, x_started};
+  }
   [[nodiscard]] const std::string& path_text() const noexcept { return x_text; }
 
  private:
-  void add_nvtx(const ScopeLabel& label);
-
-  std::vector<ScopeLabel> x_path, x_beside;
+  std::vector<ScopeLabel> x_path, x_beside, x_start_end;
   std::string x_text;
   std::vector<std::string_view> x_names, x_regions;
   struct Domain {
     std::string_view name;
     std::vector<std::string_view> ranges;
   };
-  std::vector<Domain> x_domains;
-  std::vector<DomainRanges> x_push_pop;  // of those
+  using Domains = std::vector<Domain>;
+  static void add_nvtx(Domains& to, const ScopeLabel& label);
+
+  Domains x_domains, x_started_domains;
+  std::vector<DomainRanges> x_push_pop, x_started;  // of those
 };
 
 }  // namespace cuptiprof

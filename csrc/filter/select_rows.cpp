@@ -1,17 +1,25 @@
 #include "filter/select_rows.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "filter/filter_state.h"
+#include "filter/open_ranges.h"
+#include "filter/range_texts.h"
 
 namespace cuptiprof {
 namespace {
 
-bool region_verdict(const KernelFilter& filter, std::string_view path) {
-  const std::vector<std::string> names = split_region_path(path);
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  return filter.matches_ranges({path, views, views, {}, {}});
+bool ranges_verdict(const KernelFilter& filter, std::string_view path, std::string_view nvtx,
+                    std::string_view start_end) {
+  std::vector<ScopeLabel> beside = split_ranges(nvtx, '/');
+  std::vector<ScopeLabel> in_path = label_path(path, beside);
+  const OpenRanges open(std::move(in_path), std::move(beside), split_ranges(start_end, ','));
+  return filter.matches_ranges(open.view());
 }
 
 std::vector<uint32_t> launch_order(std::span<const uint32_t> order) {
@@ -35,16 +43,6 @@ uint64_t select_rows(const KernelFilter& filter, const LaunchColumns& columns, s
     names[code] = filter.name_verdict(NameParts(columns.names[code]));
   }
   const NameVerdict nameless = columns.name.empty() ? filter.name_verdict(NameParts("")) : NameVerdict{};
-  std::vector<uint8_t> regions(columns.regions.size());
-  seen.assign(columns.regions.size(), 0);
-  const bool outside = region_verdict(filter, {});
-  if (filter.needs_regions()) {
-    for (const uint32_t code : columns.region) {
-      if (seen[code]) continue;
-      seen[code] = 1;
-      regions[code] = region_verdict(filter, columns.regions[code]);
-    }
-  }
   const auto launch_at = [&](size_t row) {
     LaunchView launch = columns.config.empty() ? LaunchView{} : columns.configs[columns.config[row]];
     launch.device = at(columns.device, row);
@@ -57,10 +55,25 @@ uint64_t select_rows(const KernelFilter& filter, const LaunchColumns& columns, s
   const auto name_at = [&](size_t row) -> const NameVerdict& {
     return columns.name.empty() ? nameless : names[columns.name[row]];
   };
+  const auto text_of = [&](std::span<const uint32_t> codes, size_t row) {
+    return codes.empty() ? std::string_view() : std::string_view(columns.ranges[codes[row]]);
+  };
+  // By the codes of its three texts; the last one asked for again is the usual case.
+  std::map<std::array<uint32_t, 3>, bool> verdicts;
+  std::array<uint32_t, 3> last{};
+  std::optional<bool> last_verdict;
   const auto ranges_at = [&](size_t row) {
     if (filter.needs_lines() && (columns.in_lines.empty() || columns.in_lines[row] == 0)) return false;
     if (!filter.needs_regions()) return true;
-    return columns.region.empty() ? outside : regions[columns.region[row]] != 0;
+    const std::array key{at(columns.region, row), at(columns.nvtx, row), at(columns.start_end, row)};
+    if (last_verdict && key == last) return *last_verdict;
+    const auto [found, is_new] = verdicts.try_emplace(key);
+    if (is_new)
+      found->second = ranges_verdict(filter, text_of(columns.region, row), text_of(columns.nvtx, row),
+                                     text_of(columns.start_end, row));
+    last = key;
+    last_verdict = found->second;
+    return found->second;
   };
 
   if (!filter.is_stateful()) {

@@ -77,9 +77,9 @@ class LaunchGate {
   [[nodiscard]] bool refuses_name(const char* symbol) const noexcept {
     return names.find(reinterpret_cast<uint64_t>(symbol), epoch()) == kRefused;
   }
-  [[nodiscard]] bool refuses_path(std::span<const uint32_t> regions,
-                                  std::span<const uint32_t> scopes) const noexcept {
-    const uint32_t known = paths.find(path_key(regions, scopes), epoch());
+  [[nodiscard]] bool refuses_path(std::span<const uint32_t> regions, std::span<const uint32_t> scopes,
+                                  uint64_t start_end) const noexcept {
+    const uint32_t known = paths.find(path_key(regions, scopes, start_end), epoch());
     return known != VerdictCache::kNone && (known & 1) == kRefused;
   }
   // A node of g_frame_tree, 0 included.
@@ -87,13 +87,15 @@ class LaunchGate {
     return lines.find(line_key(frame), epoch()) == kRefused;
   }
   static uint64_t line_key(uint32_t frame) noexcept { return uint64_t{frame} + 2; }
-  // Of labels: open regions, then what is open beside.
-  static uint64_t path_key(std::span<const uint32_t> regions, std::span<const uint32_t> scopes) noexcept {
+  // Of labels: open regions, then what is open beside; and of the process's open start/end ranges
+  // (OpenStartEnd).
+  static uint64_t path_key(std::span<const uint32_t> regions, std::span<const uint32_t> scopes,
+                           uint64_t start_end) noexcept {
     uint64_t h = 0xcbf29ce484222325ull;
     for (const uint32_t r : regions) h = (h ^ r) * 0x100000001b3ull;
     if (!scopes.empty()) h *= 0x100000001b3ull;
     for (const uint32_t s : scopes) h = (h ^ s) * 0x100000001b3ull;
-    h ^= h >> 29;
+    h ^= h >> 29 ^ start_end;
     return h > 1 ? h : 2;
   }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "collect/nvtx/listener.h"
 #include "collect/regions/regions.h"
 #include "collect/regions/scope_labels.h"
 #include "counters/make_strategy.h"
@@ -39,6 +40,7 @@ void quiet_in_child() {
   g_holder.clear();
   g_mutex.unlock();
   g_region_mode.store(0);
+  leave_nvtx_to_parent();
   g_launch_gate.close();
   Activity::instance().leave_to_parent();
 }
@@ -208,6 +210,7 @@ void Session::start(bool armed) {
                     x_options.activity.collects(CUPTI_ACTIVITY_KIND_MEMCPY),
                     x_options.activity.collects(CUPTI_ACTIVITY_KIND_MEMSET)};
     }
+    d.with_start_end = x_options.sources.nvtx != ScopeLevel::kOff;
     d.filter = x_options.filter;
     d.follows_launches = x_options.activity.follows_launches;
     d.on_flush = [&activity] { activity.watch_buffers(); };
@@ -215,9 +218,11 @@ void Session::start(bool armed) {
     // A program that marks steps is in its first one until it marks the next.
     if (asks_for_steps(x_options)) mark_step(0);
     if (x_options.counters) start_counters();
+    listen_to_nvtx(x_options.sources.nvtx);
     x_state = State::kArmed;
     if (!armed) resume();
   } catch (...) {
+    listen_to_nvtx(ScopeLevel::kOff);
     stop_counters({});
     x_counters.reset();
     activity.detach();
@@ -335,6 +340,7 @@ std::shared_ptr<Store> Session::stop() {
   const Deadline captures = capture_deadline();
   stop_counters(captures);
   activity.disable(captures);
+  listen_to_nvtx(ScopeLevel::kOff);
   try {
     activity.complete(*x_decoder, x_options.drain_timeout_ms, captures);
   } catch (const Error&) {

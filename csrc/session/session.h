@@ -19,14 +19,9 @@
 #include "counters/strategy/counter_strategy.h"
 #include "store/store.h"
 #include "threads/frame_tree.h"
+#include "threads/scope_label.h"
 
 namespace cuptiprof {
-
-enum class ScopeLevel : uint8_t {
-  kOff,
-  kLaunch,  // known at launches
-  kFull,    // with host times, in the tree of regions
-};
 
 // What else, beside regions and steps, tells whose a launch is.
 struct SessionSources {

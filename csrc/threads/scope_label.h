@@ -11,6 +11,12 @@ enum class ScopeSource : uint8_t {
 #include "base/codes.def"
 };
 
+enum class ScopeLevel : uint8_t {
+  kOff,
+  kLaunch,  // known at launches
+  kFull,    // with host times, in the tree of regions
+};
+
 struct ScopeLabel {
   ScopeSource source = ScopeSource::kRegion;
   std::string domain;  // of NVTX; empty: the default one

@@ -23,6 +23,9 @@ enum class EventKind : uint32_t {
   kAdopt,           // id = number of a token: work of this task belongs to its region, until a kExit
   kBackwardBegins,  // this thread enters torch's autograd engine
   kBackwardEnds,    // and leaves it
+  kRangeStart,      // id = label, task = number of the range, metadata: an NVTX start/end range begins
+  kRangeEnd,        // task = number of the range, on whatever thread
+  kMark,            // id = label, metadata: an NVTX mark
   kStep,            // id = number of the training step that begins, from 0
   // CUDA graphs (graphs/graph_tracker.h). object = node's ID or executable graph's handle.
   kNodeOrigin,           // what else was open where the next node is created
@@ -51,7 +54,7 @@ struct Event {
   int64_t time;   // run clock
   uint64_t task;  // running contextvars.Context; 0: the thread's outermost
   union {
-    RegionMetadata* metadata;  // kEnter: freed by whoever takes the event out
+    RegionMetadata* metadata;  // kEnter, kRangeStart, kMark: freed by whoever takes the event out
     uint64_t region;           // kExit
     LaunchOrigin origin;       // kLaunch
     uint64_t object;           // of graphs

@@ -27,6 +27,7 @@ _VALUES = {
     "activities": "--activities",
     "profile_from_start": "--profile-from-start",
     "timeout": "--timeout",
+    "sources": "--sources",
     "budget": "--budget",
     "keep": "--keep",
     "kernel_name_base": "--kernel-name-base",

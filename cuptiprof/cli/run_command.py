@@ -23,6 +23,7 @@ from cuptiprof.data.activities import KINDS
 from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.session.arguments import KEEP
+from cuptiprof.session.sources import LEVELS
 from cuptiprof.sim.pytorch.cuda_names import HINT
 
 SUMMARY = "Profile an unmodified Python script."
@@ -45,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
     parser.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP, replay:TRACE")
     parser.add_argument("--activities", metavar="LIST", help=f"comma-separated, of: {', '.join(KINDS)}")
+    parser.add_argument("--sources", default="nvtx", metavar="LIST",
+                        help=f"what tells whose a kernel is, beside regions and steps, comma-separated: {', '.join(LEVELS)}, with a level "
+                             "as in nvtx=launch; all, none (default nvtx)")  # fmt: skip
     parser.add_argument("--profile-from-start", choices=("on", "off"), default="on",
                         help="off: only between cudaProfilerStart and cudaProfilerStop")  # fmt: skip
     parser.add_argument("--profile-child-processes", action="store_true",

@@ -13,6 +13,7 @@ from cuptiprof.counters.live import CounterWarning
 from cuptiprof.data.result import Result
 from cuptiprof.errors import FilterError
 from cuptiprof.session.assemble import DepartedWarning, EmptySelectionWarning
+from cuptiprof.session.sources import LEVELS
 
 
 class RunSession:
@@ -28,6 +29,7 @@ class RunSession:
         self._profile = cuptiprof.profile(
             device=arguments.device,
             activities=arguments.activities.split(",") if arguments.activities else None,
+            sources=_sources(arguments.sources),
             kernels=_filter(arguments),
             keep=arguments.keep,
             budget=arguments.budget,
@@ -57,6 +59,16 @@ class RunSession:
     def _pause(self) -> None:
         if self._profile.state == "running":
             self._profile.pause()
+
+
+def _sources(text: str) -> dict[str, str]:
+    """ "nvtx=launch,lines" as ``profile`` takes it; "none" is nothing."""
+    names = [part.strip() for part in text.split(",") if part.strip() and part.strip() != "none"]
+    if "all" in names:
+        names = [name for name in LEVELS if all(n.partition("=")[0] != name for n in names)] + [
+            n for n in names if n != "all"
+        ]
+    return {name: level for name, _, level in (n.partition("=") for n in names)}
 
 
 def _filter(arguments: argparse.Namespace) -> Any:

@@ -35,5 +35,6 @@ def kinds_of(names: Iterable[str] | None) -> list[int]:
     wanted = list(DEFAULT if names is None else names)
     unknown = [n for n in wanted if n not in KINDS]
     if unknown:
-        raise CuptiprofError(f"unknown activity {unknown[0]!r}", hint=f"one of: {', '.join(KINDS)}")
+        hint = 'NVTX ranges are a source: sources=["nvtx"]' if unknown[0] == "nvtx" else f"one of: {', '.join(KINDS)}"
+        raise CuptiprofError(f"unknown activity {unknown[0]!r}", hint=hint)
     return [k for n in dict.fromkeys(["device", "context", *wanted]) for k in KINDS[n]]

@@ -7,13 +7,14 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from cuptiprof.device.nvtx_injection import VARIABLE, is_ours
 from cuptiprof.doctor.diagnosis import Finding
 
 CAP_SYS_ADMIN = 21
 _INJECTION = {
     "CUDA_INJECTION64_PATH": "a tool is injected into every CUDA process",
     "CUDA_INJECTION32_PATH": "a tool is injected into every CUDA process",
-    "NVTX_INJECTION64_PATH": "a tool listens to NVTX",
+    VARIABLE: "another tool has what NVTX tells",
     "NSYS_PROFILING_SESSION_ID": "this runs under Nsight Systems",
     "COMPUTE_PROFILE": "the old command-line profiler is switched on",
     "CUDA_PROFILE": "the old command-line profiler is switched on",
@@ -62,10 +63,8 @@ def other_tools(environment: Mapping[str, str] = os.environ, root: Path = Path("
     found = []
     for variable, meaning in _INJECTION.items():
         value = environment.get(variable)
-        if variable == "NVTX_INJECTION64_PATH" and re.search(r"libcupti\.so[.\d]*$", value or ""):
-            found.append(
-                Finding("note", f"NVTX ranges go to {value}, for activity nvtx: it must be the libcupti in use")
-            )
+        if variable == VARIABLE and is_ours(value or ""):
+            found.append(Finding("note", f"NVTX ranges go to cuptiprof ({value})"))
         elif value and value != "0":
             found.append(
                 Finding(

@@ -238,8 +238,10 @@ class KernelFilter:
             step=kernels["step"],
             configs=sizes,
             config=None if sizes is None else kernels["config"],
-            regions=kernels.strings,
+            ranges=kernels.strings,
             region_codes=kernels.codes("region"),
+            nvtx_codes=kernels.codes("nvtx"),
+            start_end_codes=kernels.codes("nvtx_start_end"),
             order=kernels["correlation_id"],
             in_lines=self._in_lines(kernels) if self.needs_lines else None,
         )
@@ -291,6 +293,11 @@ class KernelFilter:
     def needs_lines(self) -> bool:
         """True when the filter looks at lines of Python."""
         return self._native.needs_lines
+
+    @property
+    def names_nvtx(self) -> bool:
+        """True when the filter has expressions about NVTX ranges."""
+        return bool(self._fields["nvtx_include"] or self._fields["nvtx_exclude"])
 
     @property
     def is_stateful(self) -> bool:

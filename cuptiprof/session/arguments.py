@@ -158,8 +158,15 @@ def check_arguments(
         latency_timestamps=latency_timestamps,
         profile_from_start=profile_from_start,
         share_cupti=share_cupti,
-        sources=parse_sources(sources),
+        sources=_with_nvtx_of(kernel_filter, parse_sources(sources)),
     )
+
+
+def _with_nvtx_of(kernel_filter: KernelFilter | None, sources: Sources) -> Sources:
+    """What names NVTX ranges must see them: the cheap way will do."""
+    if kernel_filter is None or not kernel_filter.names_nvtx or sources.nvtx:
+        return sources
+    return replace(sources, nvtx=parse_sources({"nvtx": "launch"}).nvtx)
 
 
 def _make_filter(

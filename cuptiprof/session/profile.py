@@ -14,7 +14,7 @@ from cuptiprof import _core
 from cuptiprof.counters.request import make_request
 from cuptiprof.data.result import Result
 from cuptiprof.device.devices import Device, open_device
-from cuptiprof.device.nvtx_injection import MARKER, complaint
+from cuptiprof.device.nvtx_injection import inject_nvtx, nvtx_complaints
 from cuptiprof.errors import SessionError
 from cuptiprof.regions.decorating import decorated
 from cuptiprof.regions.hand_over import Following
@@ -234,6 +234,8 @@ class profile:
             try:
                 self._opened.enter(device.open())
                 self._counters = self._plan_counters(device)
+                if self._arguments.sources.nvtx:
+                    inject_nvtx()
                 self._session = session = self._arguments.native_session(device, self._counters, self._follows_launches)
                 self._clock_pairs = [clock_pair()]
                 self._start_ns = _core.now_ns()
@@ -533,8 +535,7 @@ class profile:
     def _run(self) -> dict[str, Any]:
         """Metadata that only the session knows."""
         assert self._device is not None
-        of_nvtx = MARKER in self._arguments.kinds and not self._device.simulated
-        note = complaint(self._device.library.path) if of_nvtx else ""
+        note = "; ".join(nvtx_complaints()) if self._arguments.sources.nvtx else ""
         return {
             **self._device.metadata(),
             **({"note": note} if note else {}),

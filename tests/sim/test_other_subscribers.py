@@ -175,14 +175,3 @@ def test_somebody_elses_wrapper_stays(sim: SimDevice, torch: types.ModuleType) -
     with cuptiprof.profile(device=device()):
         torch.profile._start_trace = theirs
     assert torch.profile._start_trace is theirs
-
-
-def test_a_session_with_nvtx_ranges_says_what_they_need(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NVTX_INJECTION64_PATH", raising=False)
-    with cuptiprof.profile(device=device(), activities=["kernel", "nvtx"]) as prof:
-        sim.launch("k")
-    assert f"NVTX_INJECTION64_PATH={library_path()}" in prof.result().metadata["note"]
-    monkeypatch.setenv("NVTX_INJECTION64_PATH", str(library_path()))
-    with cuptiprof.profile(device=device(), activities=["kernel", "nvtx"]) as prof:
-        sim.launch("k")
-    assert not prof.result().metadata.get("note")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cuptiprof.device.nvtx_injection import complaint
 from cuptiprof.doctor import surroundings as s
 
 
@@ -123,17 +122,8 @@ def test_loaded_libraries(root: Path) -> None:
     )
 
 
-def test_nvtx_that_goes_to_cupti_is_no_other_tool(tmp_path: Path) -> None:
+def test_nvtx_that_goes_to_us_is_no_other_tool(tmp_path: Path) -> None:
+    (finding,) = s.other_tools({"NVTX_INJECTION64_PATH": "/x/libcuptiprof_nvtx.so"}, tmp_path)
+    assert finding.level == "note" and "/x/libcuptiprof_nvtx.so" in finding.what
     (finding,) = s.other_tools({"NVTX_INJECTION64_PATH": "/x/libcupti.so.13"}, tmp_path)
-    assert finding.level == "note"
-    assert "/x/libcupti.so.13" in finding.what
-
-
-def test_nvtx_ranges_need_the_sessions_own_libcupti(tmp_path: Path) -> None:
-    library = tmp_path / "libcupti.so.13"
-    library.touch()
-    link = tmp_path / "link.so"
-    link.symlink_to(library)
-    assert f"NVTX_INJECTION64_PATH={library}" in complaint(str(library), {})
-    assert "not to the libcupti" in complaint(str(library), {"NVTX_INJECTION64_PATH": "/other/libcupti.so.12"})
-    assert complaint(str(library), {"NVTX_INJECTION64_PATH": str(link)}) == ""
+    assert finding.level == "warning" and "/x/libcupti.so.13" in finding.what

@@ -21,8 +21,10 @@ ROOMS: dict[str, set[str]] = {
     "launch": {"threads"},
     "collect/buffers": {"base"},
     "collect/setup": {"base", "cupti"},
+    "nvtx": set(),
     "collect/graphs": {"store", "threads"},
     "collect/regions": {"base", "cupti", "store", "threads", "launch", "collect/buffers", "collect/graphs"},
+    "collect/nvtx": {"base", "nvtx", "filter", "threads", "launch", "collect/regions"},
     "collect/records": {
         *("base", "cupti", "store", "threads", "filter"),
         *("collect/buffers", "collect/graphs", "collect/regions"),
@@ -38,13 +40,14 @@ ROOMS: dict[str, set[str]] = {
     "counters": {"base", "cupti", "counters/strategy", "counters/range", "counters/sample"},
     "probes": {"base", "cupti"},
     "session": {
-        *("base", "cupti", "store", "threads", "launch", "collect", "collect/records", "collect/regions"),
+        *("base", "cupti", "store", "threads", "launch"),
+        *("collect", "collect/nvtx", "collect/records", "collect/regions"),
         *("counters", "counters/strategy"),
     },
     "bindings/frames": {"base", "threads"},
     "bindings": {
         *("base", "base/demangle", "cupti", "store", "filter", "threads"),
-        *("collect", "collect/records", "collect/regions", "bindings/frames"),
+        *("collect", "collect/nvtx", "collect/records", "collect/regions", "bindings/frames"),
         *("counters", "counters/plan", "counters/strategy", "probes", "session"),
     },
     # The stand-in is a library of its own, with NVIDIA's headers and nothing of ours.

@@ -9,6 +9,7 @@ import pytest
 
 from cuptiprof import _core
 from cuptiprof.device.elf import ElfError, read_elf
+from cuptiprof.device.nvtx_injection import nvtx_library
 from cuptiprof.sim.sim_device import library_path
 
 ALLOWED = re.compile(
@@ -16,7 +17,9 @@ ALLOWED = re.compile(
 )
 
 
-@pytest.mark.parametrize("file", [Path(_core.__file__), library_path()], ids=["_core", "libcupti_sim"])
+@pytest.mark.parametrize(
+    "file", [Path(_core.__file__), library_path(), nvtx_library()], ids=["_core", "libcupti_sim", "libcuptiprof_nvtx"]
+)
 def test_only_the_system_is_needed(file: Path) -> None:
     elf = read_elf(file)
     assert elf.needed, "a module that needs not even libc was not read properly"

@@ -11,8 +11,6 @@
 namespace cuptiprof {
 namespace {
 
-constexpr size_t kMaxOpenMarkers = 1u << 16;  // NVTX ranges that never end
-
 template <typename T>
 const T& as(const CUpti_Activity* record) {
   return *reinterpret_cast<const T*>(record);
@@ -291,37 +289,6 @@ rows::devices RecordDecoder::device_row(Store& store, const CUpti_ActivityDevice
   row.ecc_enabled = d.eccEnabled;
   row.is_mig = d.isMigEnabled;
   return row;
-}
-
-void RecordDecoder::marker(Store& store, const CUpti_Activity* record) {
-  const auto& m = as<CUpti_ActivityMarker2>(record);
-  const auto time = static_cast<int64_t>(m.timestamp);
-  const uint32_t thread = m.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD ? m.objectId.pt.threadId : 0;
-  if (m.flags & CUPTI_ACTIVITY_FLAG_MARKER_START) {
-    if (x_markers.size() >= kMaxOpenMarkers) return count(x_losses.budget_evicted);
-    x_markers.push_back({m.id, thread, time, m.name ? m.name : "", m.domain ? m.domain : ""});
-    return;
-  }
-  rows::markers row;
-  row.category = store.text("nvtx");
-  row.id = m.id;
-  row.end = time;
-  if (m.flags & CUPTI_ACTIVITY_FLAG_MARKER_END) {
-    const auto begun =
-        std::find_if(x_markers.rbegin(), x_markers.rend(), [&](const auto& o) { return o.id == m.id; });
-    if (begun == x_markers.rend()) return;  // began before the session did
-    row.start = begun->start;
-    row.name = store.text(begun->name);
-    row.domain = store.text(begun->domain);
-    row.thread = begun->thread;
-    x_markers.erase(std::next(begun).base());
-  } else {
-    row.start = time;
-    row.name = text(store, m.name);
-    row.domain = text(store, m.domain);
-    row.thread = thread;
-  }
-  store.append(row);
 }
 
 }  // namespace cuptiprof

@@ -31,7 +31,7 @@ Decoder::Decoder(const SubscriberCalls& calls, BufferPool& pool, Losses& losses,
       x_pool(pool),
       x_losses(losses),
       x_options(std::move(options)),
-      x_calls(x_options.correlation_bytes, x_options.with_origins),
+      x_calls(x_options.correlation_bytes, x_options.with_origins, x_options.with_start_end),
       x_graphs(x_options.graph_bytes
                    ? std::make_unique<GraphTracker>(x_options.graph_bytes, x_options.recorded, losses)
                    : nullptr),

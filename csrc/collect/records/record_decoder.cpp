@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "collect/records/kernel_names.h"
+#include "collect/regions/region_paths.h"
 #include "collect/regions/region_tracker.h"
 #include "collect/regions/scope_labels.h"
 #include "cupti/api.h"
@@ -124,6 +125,7 @@ void RecordDecoder::forget_string_ids() {
   forget_names();
   x_scope_texts.forget_string_ids();
   x_frame_texts.forget_string_ids();
+  x_start_end_texts.clear();
   for (auto& c : x_configs) c.valid = false;
   for (auto& names : x_api_names) names.clear();
 }
@@ -227,9 +229,6 @@ uint64_t RecordDecoder::records_in(uint8_t* data, size_t valid_bytes) const noex
     case CUPTI_ACTIVITY_KIND_DEVICE:
       device(store, record);
       break;
-    case CUPTI_ACTIVITY_KIND_MARKER:
-      marker(store, record);
-      break;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
       break;  // ours are joined through launch events; another tool's are not for us
     default:
@@ -286,9 +285,11 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
   if (x_filter->needs_regions()) {
     const uint32_t node = site ? site->node : 0;
     const uint32_t scopes = site && x_calls.with_origins() ? x_calls.origin(k.correlationId).scopes : 0;
-    const auto [found, is_new] = x_range_verdicts.try_emplace(uint64_t{node} << 32 | scopes);
+    const uint32_t started = site && x_calls.with_start_end() ? x_calls.start_end(k.correlationId) : 0;
+    const auto [found, is_new] = x_range_verdicts[started].try_emplace(uint64_t{node} << 32 | scopes);
     if (is_new) {
-      const OpenRanges open(scope_labels(x_regions.labels(node)), scope_labels(g_scope_trie.labels(scopes)));
+      const OpenRanges open(scope_labels(x_regions.labels(node)), scope_labels(g_scope_trie.labels(scopes)),
+                            scope_labels(x_regions.start_end_labels(started)));
       found->second = x_filter->matches_ranges(open.view());
     }
     region = found->second;
@@ -309,6 +310,13 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
   launch.block = {k.blockX, k.blockY, k.blockZ};
   launch.shared_memory = int64_t{k.staticSharedMemory} + k.dynamicSharedMemory;
   return x_filter->matches_stateless(launch, name, region);
+}
+
+uint32_t RecordDecoder::start_end_text(Store& store, uint32_t set) {
+  if (set == 0) return 0;
+  const auto [found, is_new] = x_start_end_texts.try_emplace(set);
+  if (is_new) found->second = store.text(nvtx_ranges(x_regions.start_end_labels(set), ','));
+  return found->second;
 }
 
 void RecordDecoder::forget_names() {

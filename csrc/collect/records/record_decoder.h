@@ -95,7 +95,6 @@ class RecordDecoder {
   void stream(Store& store, const CUpti_Activity* record);
   void device(Store& store, const CUpti_Activity* record);
   rows::devices device_row(Store& store, const CUpti_ActivityDevice5& record);
-  void marker(Store& store, const CUpti_Activity* record);
 
   void forget_names();
   NameEntry& name_entry(Store& store, const char* name);
@@ -119,6 +118,8 @@ class RecordDecoder {
   }
   template <typename Row>
   void attribute_capture(Store& store, Row& row, const CUpti_Activity* record, size_t source_at);
+  // ID among the strings of the store; 0: none is open.
+  uint32_t start_end_text(Store& store, uint32_t set);
   uint32_t text(Store& store, const char* s) { return s ? store.text(s) : 0; }
 
   const SubscriberCalls x_cupti;
@@ -141,20 +142,15 @@ class RecordDecoder {
   std::vector<NameEntry> x_names;  // direct-mapped by pointer
   // Of launches before the last unload: by pointer and epoch.
   std::map<std::pair<const char*, uint32_t>, NameEntry> x_earlier_names;
-  std::vector<ConfigEntry> x_configs;                   // direct-mapped by name and grid
-  std::unordered_map<uint64_t, bool> x_range_verdicts;  // by node of the path << 32 | node of launch scopes
-  std::unordered_map<uint32_t, bool> x_line_verdicts;   // by node of the stack
-  std::array<std::vector<uint32_t>, 2> x_api_names;     // [domain][cbid] -> string ID + 1
-  struct OpenMarker {
-    uint32_t id;
-    uint32_t thread;
-    int64_t start;
-    std::string name;  // not a string ID: the store may change before the range ends
-    std::string domain;
-  };
-  std::vector<OpenMarker> x_markers;  // NVTX ranges begun and not yet ended
+  std::vector<ConfigEntry> x_configs;  // direct-mapped by name and grid
+  // By number of the open start/end ranges, then by node of the path << 32 | node of launch scopes.
+  std::unordered_map<uint32_t, std::unordered_map<uint64_t, bool>> x_range_verdicts;
+  std::unordered_map<uint32_t, bool> x_line_verdicts;  // by node of the stack
+  std::array<std::vector<uint32_t>, 2> x_api_names;    // [domain][cbid] -> string ID + 1
   ScopeTexts x_scope_texts;
   FrameTexts x_frame_texts;
+  std::unordered_map<uint32_t, uint32_t>
+      x_start_end_texts;  // string IDs by number of the open start/end ranges
 };
 
 template <typename Row>
@@ -177,6 +173,8 @@ inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlatio
     if constexpr (requires { row.step; }) {
       row.step = site->step;
       row.nvtx = x_regions.nvtx_id(store, site->node);
+      if (x_calls.with_start_end())
+        row.nvtx_start_end = start_end_text(store, x_calls.start_end(correlation));
       if (x_calls.with_origins()) set_origin(store, row, x_calls.origin(correlation));
     }
     if constexpr (!std::is_same_v<Row, rows::api_calls>) row.thread = site->thread;

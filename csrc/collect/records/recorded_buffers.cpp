@@ -33,10 +33,6 @@ void for_each_string(CUpti_Activity* record, Visit&& visit) {
     case CUPTI_ACTIVITY_KIND_DEVICE:
       visit(&reinterpret_cast<CUpti_ActivityDevice5*>(record)->name);
       return;
-    case CUPTI_ACTIVITY_KIND_MARKER:
-      visit(&reinterpret_cast<CUpti_ActivityMarker2*>(record)->name);
-      visit(&reinterpret_cast<CUpti_ActivityMarker2*>(record)->domain);
-      return;
     case CUPTI_ACTIVITY_KIND_MEMCPY:
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
     case CUPTI_ACTIVITY_KIND_MEMSET:

@@ -25,19 +25,24 @@ class CorrelationMap {
   static constexpr size_t kPageBytes = sizeof(CallSite) * kPageIds;
 
   // `with_origins`: room for those beside.
-  explicit CorrelationMap(size_t max_bytes, bool with_origins = false) : x_with_origins(with_origins) {
-    const size_t page = kPageBytes + (with_origins ? sizeof(LaunchOrigin) * kPageIds : 0);
+  explicit CorrelationMap(size_t max_bytes, bool with_origins = false, bool with_start_end = false)
+      : x_with_origins(with_origins), x_with_start_end(with_start_end) {
+    const size_t page = kPageBytes + (with_origins ? sizeof(LaunchOrigin) * kPageIds : 0) +
+                        (with_start_end ? sizeof(uint32_t) * kPageIds : 0);
     size_t pages = 16;
     while (pages * 2 * page <= max_bytes) pages *= 2;
     x_pages.resize(pages);
   }
 
-  void put(uint32_t correlation, const CallSite& site, const LaunchOrigin& origin = {}) {
+  void put(uint32_t correlation, const CallSite& site, const LaunchOrigin& origin = {},
+           uint32_t start_end = 0) {
     Page& page = page_for(correlation);
     page.sites[correlation & kIn] = site;
     if (x_with_origins) page.origins[correlation & kIn] = origin;
+    if (x_with_start_end) page.start_end[correlation & kIn] = start_end;
   }
   bool with_origins() const { return x_with_origins; }
+  bool with_start_end() const { return x_with_start_end; }
 
   // Null when the call was not seen or fell out of the window.
   const CallSite* find(uint32_t correlation) const {
@@ -52,12 +57,18 @@ class CorrelationMap {
     const Page& page = x_pages[correlation >> kPageShift & (x_pages.size() - 1)];
     return page.origins ? page.origins[correlation & kIn] : LaunchOrigin{};
   }
+  // The same: which NVTX start/end ranges were open (NvtxMarkers::open_set).
+  uint32_t start_end(uint32_t correlation) const {
+    const Page& page = x_pages[correlation >> kPageShift & (x_pages.size() - 1)];
+    return page.start_end ? page.start_end[correlation & kIn] : 0;
+  }
 
  private:
   static constexpr uint32_t kIn = kPageIds - 1;
   struct Page {
     std::unique_ptr<CallSite[]> sites;
     std::unique_ptr<LaunchOrigin[]> origins;  // null without them
+    std::unique_ptr<uint32_t[]> start_end;    // the same
     uint32_t number = 0;
   };
 
@@ -67,6 +78,7 @@ class CorrelationMap {
     if (!page.sites) {
       page.sites = std::make_unique<CallSite[]>(kPageIds);
       if (x_with_origins) page.origins = std::make_unique<LaunchOrigin[]>(kPageIds);
+      if (x_with_start_end) page.start_end = std::make_unique<uint32_t[]>(kPageIds);
       page.number = number;
     } else if (page.number != number) {
       std::fill_n(page.sites.get(), kPageIds, CallSite{});
@@ -75,7 +87,7 @@ class CorrelationMap {
     return page;
   }
 
-  bool x_with_origins;
+  bool x_with_origins, x_with_start_end;
   std::vector<Page> x_pages;
 };
 

@@ -21,13 +21,16 @@ std::string path_component(const ScopeLabel& label) { return escaped(label.name,
 
 }  // namespace
 
-std::string nvtx_path(const std::vector<uint32_t>& labels) {
-  constexpr std::string_view kSpecial = "/@\\";
+std::string nvtx_ranges(const std::vector<uint32_t>& labels, char separator) {
+  const char special[] = {separator, '@', '\\'};
+  const std::string_view kSpecial(special, sizeof special);
   std::string out;
+  bool is_next = false;
   for (const uint32_t id : labels) {
     const ScopeLabel label = scope_label(id);
     if (label.source != ScopeSource::kNvtx) continue;
-    if (!out.empty()) out += '/';
+    if (is_next) out += separator;
+    is_next = true;
     if (!label.domain.empty()) out += escaped(label.domain, kSpecial) + '@';
     out += escaped(label.name, kSpecial);
   }
@@ -85,7 +88,7 @@ std::vector<uint32_t> RegionPaths::labels(uint32_t node) const {
 uint32_t RegionPaths::intern(Store& store, uint32_t node) {
   Node& n = x_nodes[node];
   n.string_id = store.text(text(node));
-  n.nvtx_string_id = n.in_nvtx ? store.text(nvtx_path(labels(node))) : 0;
+  n.nvtx_string_id = n.in_nvtx ? store.text(nvtx_ranges(labels(node))) : 0;
   n.generation = x_generation;
   return n.string_id;
 }

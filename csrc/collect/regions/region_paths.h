@@ -12,9 +12,10 @@
 
 namespace cuptiprof {
 
-// The NVTX ranges among these labels, as ncu's expressions call them ("name", "domain@name"), joined by "/";
-// "/", "@" and "\" within a name are written "\/", "\@" and "\\".
-std::string nvtx_path(const std::vector<uint32_t>& labels);
+// The NVTX ranges among these labels, as ncu's expressions call them ("name", "domain@name"), joined by the
+// separator
+// ("/", of start/end ranges ","); that, "@" and "\" within a name have a "\" before them.
+std::string nvtx_ranges(const std::vector<uint32_t>& labels, char separator = '/');
 
 class RegionPaths {
  public:
@@ -34,7 +35,7 @@ class RegionPaths {
     const Node& n = x_nodes[node];
     return n.generation == x_generation ? n.string_id : intern(store, node);
   }
-  // The same of its NVTX ranges alone (nvtx_path); 0: it has none.
+  // The same of its NVTX ranges alone (nvtx_ranges); 0: it has none.
   uint32_t nvtx_string_id(Store& store, uint32_t node) {
     if (!x_nodes[node].in_nvtx) return 0;
     if (x_nodes[node].generation != x_generation) intern(store, node);

@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kTokens = 1u << 16;
 
 void drop(const Event& e) {
-  if (e.kind == EventKind::kEnter) delete e.metadata;
+  if (e.kind == EventKind::kEnter || e.kind == EventKind::kRangeStart || e.kind == EventKind::kMark)
+    delete e.metadata;
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ RegionTracker::~RegionTracker() {
 }
 
 RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes, GraphTracker* graphs)
-    : x_calls(calls), x_paths(path_bytes, losses), x_graphs(graphs) {
+    : x_calls(calls), x_paths(path_bytes, losses), x_markers(losses), x_graphs(graphs) {
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
   // clock's times.
   for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).ring.drain(&drop);
@@ -105,7 +106,8 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
   switch (e.kind) {
     case EventKind::kLaunch: {
       const Place at = work_place(slot, e.task, e.time);
-      x_calls.put(e.id, {at.node, at.instance, tid_of(slot), x_step}, e.origin);
+      x_calls.put(e.id, {at.node, at.instance, tid_of(slot), x_step}, e.origin,
+                  x_calls.with_start_end() ? x_markers.open_set() : 0);
       break;
     }
     case EventKind::kEnter:
@@ -126,6 +128,11 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
       break;
     case EventKind::kBackwardEnds:
       backward_ends(slot);
+      break;
+    case EventKind::kRangeStart:
+    case EventKind::kRangeEnd:
+    case EventKind::kMark:
+      x_markers.apply(store, e, tid_of(slot));
       break;
     case EventKind::kStep:
       x_step = e.id + 1;
@@ -322,6 +329,7 @@ void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, i
 }
 
 void RegionTracker::write_open_regions(Store& store, int64_t now) {
+  x_markers.write_open(store, now);
   for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
     for (const auto& [task, stack] : x_threads[slot].stacks)
       for (const OpenRegion& r : stack) write_row(store, r, tid_of(slot), now, true);

@@ -14,6 +14,7 @@
 
 #include "collect/graphs/graph_tracker.h"
 #include "collect/regions/correlation_map.h"
+#include "collect/regions/nvtx_markers.h"
 #include "collect/regions/region_frames.h"
 #include "collect/regions/region_paths.h"
 #include "store/store.h"
@@ -42,6 +43,9 @@ class RegionTracker {
   // Labels of the scopes in it, from the outermost.
   std::vector<uint32_t> labels(uint32_t node) const { return x_paths.labels(node); }
   GraphTracker* graphs() const { return x_graphs; }
+
+  // Labels of the start/end ranges of CorrelationMap::start_end.
+  const std::vector<uint32_t>& start_end_labels(uint32_t set) const { return x_markers.labels(set); }
 
   // A new store has its own strings.
   void forget_string_ids() { x_paths.forget_string_ids(); }
@@ -115,6 +119,7 @@ class RegionTracker {
 
   CorrelationMap& x_calls;
   RegionPaths x_paths;
+  NvtxMarkers x_markers;
   GraphTracker* x_graphs;
   std::vector<ThreadState> x_threads;
   std::vector<Token> x_tokens;  // the newest ones, direct-mapped by number

@@ -7,7 +7,7 @@ namespace cuptiprof {
 
 const ScopeTexts::Columns& ScopeTexts::of(Store& store, uint32_t node) {
   const auto [found, is_new] = x_known.try_emplace(node);
-  if (is_new) found->second.nvtx = store.text(nvtx_path(g_scope_trie.labels(node)));
+  if (is_new) found->second.nvtx = store.text(nvtx_ranges(g_scope_trie.labels(node)));
   return found->second;
 }
 

@@ -7,6 +7,7 @@
 #include "filter/kernel_filter.h"
 #include "filter/open_ranges.h"
 #include "filter/stack_lines.h"
+#include "threads/open_start_end.h"
 #include "threads/thread_slots.h"
 
 namespace cuptiprof {
@@ -71,7 +72,8 @@ bool LaunchSelector::wants(const char* symbol) noexcept {
 bool LaunchSelector::selects_path(std::span<const uint32_t> regions, std::span<const uint32_t> scopes,
                                   uint32_t* path) noexcept {
   *path = 0;
-  const uint64_t key = LaunchGate::path_key(regions, scopes);
+  uint64_t started = g_open_start_end.key();
+  uint64_t key = LaunchGate::path_key(regions, scopes, started);
   const uint32_t epoch = g_launch_gate.epoch();
   uint32_t known = g_launch_gate.paths.find(key, epoch);
   if (known == VerdictCache::kNone) {
@@ -81,7 +83,10 @@ bool LaunchSelector::selects_path(std::span<const uint32_t> regions, std::span<c
         for (const uint32_t id : ids) out.push_back(x_options.label(id));
         return out;
       };
-      const OpenRanges open(labels(regions), labels(scopes));
+      // What is open may have changed meanwhile: the verdict is that of what was looked at.
+      const std::vector<uint32_t> start_end = g_open_start_end.labels(&started);
+      key = LaunchGate::path_key(regions, scopes, started);
+      const OpenRanges open(labels(regions), labels(scopes), labels(start_end));
       const bool selected = !x_options.filter || !x_options.filter->needs_regions() ||
                             x_options.filter->matches_ranges(open.view());
       const std::lock_guard lock(x_mutex);

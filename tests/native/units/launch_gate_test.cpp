@@ -106,11 +106,11 @@ TEST_CASE("a gate refuses what was refused, until that is forgotten") {
   CHECK_FALSE(gate->refuses_name(wanted));
 
   const uint32_t path[] = {3, 4};
-  CHECK_FALSE(gate->refuses_path(path, {}));
-  gate->paths.put(LaunchGate::path_key(path, {}), epoch, 17u << 1 | LaunchGate::kRefused);
-  CHECK(gate->refuses_path(path, {}));
-  gate->paths.put(LaunchGate::path_key(path, {}), epoch, 17u << 1 | LaunchGate::kWanted);
-  CHECK_FALSE(gate->refuses_path(path, {}));
+  CHECK_FALSE(gate->refuses_path(path, {}, 0));
+  gate->paths.put(LaunchGate::path_key(path, {}, 0), epoch, 17u << 1 | LaunchGate::kRefused);
+  CHECK(gate->refuses_path(path, {}, 0));
+  gate->paths.put(LaunchGate::path_key(path, {}, 0), epoch, 17u << 1 | LaunchGate::kWanted);
+  CHECK_FALSE(gate->refuses_path(path, {}, 0));
 
   gate->forget();  // a module went: its names' addresses may be others' now
   CHECK_FALSE(gate->refuses_name(refused));
@@ -120,12 +120,12 @@ TEST_CASE("a gate refuses what was refused, until that is forgotten") {
 
 TEST_CASE("the key of a path tells order and length, and is never one of the cache's own marks") {
   const uint32_t a[] = {1, 2, 3}, b[] = {3, 2, 1}, c[] = {1, 2};
-  CHECK(LaunchGate::path_key(a, {}) != LaunchGate::path_key(b, {}));
-  CHECK(LaunchGate::path_key(a, {}) != LaunchGate::path_key(c, {}));
-  CHECK(LaunchGate::path_key({}, {}) > 1);
+  CHECK(LaunchGate::path_key(a, {}, 0) != LaunchGate::path_key(b, {}, 0));
+  CHECK(LaunchGate::path_key(a, {}, 0) != LaunchGate::path_key(c, {}, 0));
+  CHECK(LaunchGate::path_key({}, {}, 0) > 1);
   for (uint32_t i = 0; i < 10'000; ++i) {
     const uint32_t path[] = {i, i * 3};
-    if (LaunchGate::path_key(path, {}) <= 1) FAIL("a mark");
+    if (LaunchGate::path_key(path, {}, 0) <= 1) FAIL("a mark");
   }
 }
 
