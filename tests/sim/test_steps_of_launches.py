@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,3 +127,12 @@ def test_a_step_that_is_no_number() -> None:
         cuptiprof.KernelFilter(steps="two")  # type: ignore[arg-type]
     with pytest.raises(cuptiprof.CuptiprofError, match="out of range"):
         cuptiprof.KernelFilter(steps=-1)
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).resolve().parents[2] / "examples/counters_of_a_step.py"
+    done = subprocess.run([sys.executable, str(example), "--device", "sim"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split()[1:3] for line in lines] == [[s, r] for s in "37" for r in ("fwd", "fwd", "bwd", "bwd", "bwd")]
+    assert "nan" not in done.stdout
