@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuptiprof.analysis.gpu_work import kernel_names, memcpy_names
+from cuptiprof.analysis.aggregate import sum_by_group
+from cuptiprof.analysis.gpu_work import NameIds, kernel_names, memcpy_names
 from cuptiprof.data.python_stacks import Frame
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
@@ -41,13 +42,17 @@ def flame_stacks(result: Result) -> dict[int, list[FlameStack]]:
     ):
         if not len(table):
             continue
-        rows = np.stack([table["device"].astype(np.int64), table.codes("stack").astype(np.int64), ids])
-        keys, first, which = np.unique(rows, axis=1, return_index=True, return_inverse=True)
-        sums = np.zeros(keys.shape[1], np.int64)
-        np.add.at(sums, which.reshape(-1), table["end"] - table["start"])
+        # One number for GPU, stack and name: rows of three would be sorted as rows.
+        from_stack, kinds = table.codes("stack").astype(np.int64), len(names)
+        span = (int(from_stack.max()) + 1) * kinds
+        keys, first, which = np.unique(
+            table["device"].astype(np.int64) * span + from_stack * kinds + ids, return_index=True, return_inverse=True
+        )
+        sums = sum_by_group(which, table["end"], len(keys), table["start"])
         for at in np.argsort(first).tolist():
-            device, stack, name = keys[:, at].tolist()
-            times.setdefault(device, Counter())[stack, names[name]] += int(sums[at])
+            device, rest = divmod(int(keys[at]), span)
+            launched_from, name = divmod(rest, kinds)
+            times.setdefault(device, Counter())[launched_from, names[name]] += int(sums[at])
     known: dict[int, tuple[Frame, ...]] = {}
     for stack in {stack for of in times.values() for stack, _ in of}:
         known[stack] = tuple(reversed(stacks.frames(stack)))
@@ -57,5 +62,5 @@ def flame_stacks(result: Result) -> dict[int, list[FlameStack]]:
     }
 
 
-def _split(ids: object) -> tuple[Array, list[str]]:
-    return np.asarray(ids.ids).astype(np.int64), list(ids.names)  # type: ignore[attr-defined]
+def _split(ids: NameIds) -> tuple[Array, list[str]]:
+    return ids.ids.astype(np.int64), list(ids.names)

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", "--kernel-name", dest="kernels", metavar="PATTERN", help='glob or "regex:..."')
     add_format_arguments(parser)
     parser.add_argument("--lines", action="append", metavar="PATTERN",
-                        help="for --view lines: functions of a file (train.py), around a line (train.py:42), or by name (Model.forward)")  # fmt: skip
+                        help="for --view lines: functions of a file (train.py), of a line (train.py:42), or by name (Model.forward)")  # fmt: skip
 
 
 def _filtered(result: Result, pattern: str) -> Result:

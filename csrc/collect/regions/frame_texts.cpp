@@ -1,16 +1,20 @@
 #include "collect/regions/frame_texts.h"
 
-#include <vector>
+#include <algorithm>
+#include <string>
 
 #include "threads/frame_tree.h"
 
 namespace cuptiprof {
 
 uint32_t FrameTexts::line(Store& store, uint32_t node) {
-  std::vector<uint32_t> fresh;  // from the innermost
+  if (is_written(node)) [[likely]]
+    return x_lines[node] - 1;
+  if (node >= x_lines.size()) x_lines.resize(std::max<size_t>(node + 1, 2 * x_lines.size()));
+  std::vector<uint32_t> fresh;  // from the innermost; callers have lower numbers
   uint32_t at = node;
-  for (; at != 0 && !x_lines.contains(at); at = g_frame_tree.parent(at)) fresh.push_back(at);
-  uint32_t line = at != 0 ? x_lines.at(at) : 0;
+  for (; at != 0 && !is_written(at); at = g_frame_tree.parent(at)) fresh.push_back(at);
+  uint32_t line = at != 0 ? x_lines[at] - 1 : 0;
   for (; !fresh.empty(); fresh.pop_back()) {
     const FramePlace place = g_frame_tree.place(fresh.back());
     rows::stacks row{};
@@ -25,7 +29,7 @@ uint32_t FrameTexts::line(Store& store, uint32_t node) {
     if (place.is_user)
       line = store.text(std::string(place.file) + ":" + std::to_string(place.line) + " " +
                         std::string(place.function));
-    x_lines.emplace(fresh.back(), line);
+    x_lines[fresh.back()] = line + 1;
   }
   return line;
 }

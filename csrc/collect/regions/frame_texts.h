@@ -2,8 +2,7 @@
 // Decoder thread only.
 #pragma once
 #include <cstdint>
-#include <string>
-#include <unordered_map>
+#include <vector>
 
 #include "store/store.h"
 
@@ -18,7 +17,9 @@ class FrameTexts {
   void forget_string_ids() { x_lines.clear(); }
 
  private:
-  std::unordered_map<uint32_t, uint32_t> x_lines;  // by node whose row is written
+  bool is_written(uint32_t node) const { return node < x_lines.size() && x_lines[node] != 0; }
+
+  std::vector<uint32_t> x_lines;  // by node: ID of its text + 1; 0: its row is not written
 };
 
 }  // namespace cuptiprof

@@ -66,7 +66,7 @@ def view(
 
     Args:
         limit: functions, by falling GPU time; default 10 unless they were chosen.
-        lines: which functions: "train.py", "train.py:42" (the function around that line), "Model.forward"; several.
+        lines: which functions: "train.py", "train.py:42" (the function that launched from there), "Model.forward"; several.
     """
     del demangle  # names of Python functions are not mangled
     patterns = [LinePattern(text) for text in ([lines] if isinstance(lines, str) else lines or ())]
@@ -154,6 +154,6 @@ def _nothing(result: Result, patterns: list[LinePattern], functions: dict[_Key, 
             return nothing("kernels", result.losses["filter_rejected"])
         return 'No lines were recorded: ask for them with sources="lines" or "stacks".'
     if patterns:
-        names = ", ".join(sorted({key[1] for key in functions})[:10])
+        names = ", ".join(sorted({key[1] for key, of in functions.items() if of.own.hits})[:10])
         return f"No function that launched work matches {', '.join(p.text for p in patterns)}; there are: {names}"
     return "No work was launched from the user's own code."
