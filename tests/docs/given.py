@@ -1,5 +1,6 @@
 """Names that pages use without saying where they come from: run before the first block of each page."""
 
+import multiprocessing.pool as _pool
 import queue as _queue
 
 import torch
@@ -60,3 +61,4 @@ def job():
 
 
 queue = _queue.Queue()
+pool = _pool.ThreadPool(1)
