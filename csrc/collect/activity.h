@@ -134,7 +134,7 @@ class Activity {
   template <typename What>
   void tell_observer(What what) noexcept;
   void on_resource(CUpti_CallbackId, const CUpti_ResourceData& data) noexcept;
-  void on_graph_changed(CUpti_CallbackId, const CUpti_GraphData& graph) noexcept;
+  void on_graph_changed(CUpti_CallbackId, const CUpti_GraphData* described) noexcept;
   void graph_launched(ThreadSlot& slot, const CUpti_CallbackData& call) noexcept;
   void executable_updated(const CUpti_CallbackData& call) noexcept;
   uint64_t node_id(CUgraphNode node) const noexcept;

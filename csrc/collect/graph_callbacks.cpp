@@ -55,14 +55,15 @@ uint64_t Activity::node_id(CUgraphNode node) const noexcept {
   return node && a.cuptiGetGraphNodeId && a.cuptiGetGraphNodeId(node, &id) == CUPTI_SUCCESS ? id : 0;
 }
 
-void Activity::on_graph_changed(CUpti_CallbackId cbid, const CUpti_GraphData& graph) noexcept {
+void Activity::on_graph_changed(CUpti_CallbackId cbid, const CUpti_GraphData* described) noexcept {
   ThreadSlot* slot = this_thread_slot();
   if (cbid == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
     uint32_t& created = slot ? slot->nodes_created : slotless_nodes();
     if (created & kInstantiating) return;  // told of as a clone as well
     ++created;
   }
-  if (!slot || !x_follows_nodes.load(std::memory_order_relaxed)) return;
+  if (!slot || !described || !x_follows_nodes.load(std::memory_order_relaxed)) return;
+  const CUpti_GraphData& graph = *described;
   const auto executable = reinterpret_cast<uint64_t>(graph.graphExec);
   switch (cbid) {
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:

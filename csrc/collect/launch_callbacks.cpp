@@ -154,8 +154,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
 void Activity::on_resource(CUpti_CallbackId cbid, const CUpti_ResourceData& data) noexcept {
   if (is_graph_resource(cbid)) {
     if (cbid == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) x_graphs.store(true, std::memory_order_relaxed);
-    if (data.resourceDescriptor)
-      on_graph_changed(cbid, *static_cast<const CUpti_GraphData*>(data.resourceDescriptor));
+    on_graph_changed(cbid, static_cast<const CUpti_GraphData*>(data.resourceDescriptor));
   } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
     modules_go();
     g_launch_gate.forget();

@@ -353,3 +353,35 @@ def test_the_example() -> None:
         "mlp",
     ]
     assert "2000 kernels of 200 launches in {'decode'}, each with the layer that captured it" in done.stdout
+
+
+def test_the_line_and_the_stack_that_captured_it(sim: SimDevice) -> None:
+    """Beside those of the launch; of a node added by hand, those where it was added."""
+
+    def attention() -> None:
+        sim.launch("attention", stream=STREAM)
+
+    def by_hand() -> None:
+        sim.launch("by_hand", graph_id=5, flags=Flag.ADD_NODE)
+
+    def decode() -> None:
+        sim.call(Op.GRAPH_LAUNCH, graph_id=5, stream=3)
+
+    with cuptiprof.profile(device="sim", sources="stacks") as prof:
+        sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=5, stream=STREAM)
+        attention()
+        sim.call(Op.GRAPH_END_CAPTURE, graph_id=5, stream=STREAM)
+        by_hand()
+        decode()
+    r = prof.result()
+    lines = {
+        name: (launched.rpartition(".")[2], captured.rpartition(".")[2])
+        for name, launched, captured in zip(
+            r.kernels["name"], r.kernels["line"], r.kernels["capture_line"], strict=True
+        )
+    }
+    assert lines == {"attention": ("decode", "attention"), "by_hand": ("decode", "by_hand")}
+    stacks = r.python_stacks()
+    for name, stack in zip(r.kernels["name"], r.kernels["capture_stack"], strict=True):
+        functions = [frame.function.rpartition(".")[2] for frame in stacks.frames(int(stack))]
+        assert name in functions and "decode" not in functions
