@@ -44,6 +44,7 @@ _LISTS = {
     "kernel_name": "--kernel-name",
     "kernel_id": "--kernel-id",
     "nvtx_include": "--nvtx-include",
+    "line_include": "--line-include",
     "nvtx_exclude": "--nvtx-exclude",
 }
 

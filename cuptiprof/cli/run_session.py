@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import threading
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import cuptiprof
@@ -13,6 +14,7 @@ from cuptiprof.counters.live import CounterWarning
 from cuptiprof.data.result import Result
 from cuptiprof.errors import FilterError
 from cuptiprof.session.assemble import DepartedWarning, EmptySelectionWarning
+from cuptiprof.session.python_frames import RUNNERS
 from cuptiprof.session.sources import LEVELS
 
 
@@ -29,7 +31,7 @@ class RunSession:
         self._profile = cuptiprof.profile(
             device=arguments.device,
             activities=arguments.activities.split(",") if arguments.activities else None,
-            sources=_sources(arguments.sources),
+            sources=_sources(arguments),
             kernels=_filter(arguments),
             keep=arguments.keep,
             budget=arguments.budget,
@@ -61,14 +63,20 @@ class RunSession:
             self._profile.pause()
 
 
-def _sources(text: str) -> dict[str, str]:
-    """ "nvtx=launch,lines" as ``profile`` takes it; "none" is nothing."""
-    names = [part.strip() for part in text.split(",") if part.strip() and part.strip() != "none"]
+def _sources(arguments: argparse.Namespace) -> dict[str, Any]:
+    """ "nvtx=launch,lines" as ``profile`` takes it; "none" is nothing. Lines of the package that -m runs are the user's."""
+    names = [part.strip() for part in arguments.sources.split(",") if part.strip() and part.strip() != "none"]
     if "all" in names:
         names = [name for name in LEVELS if all(n.partition("=")[0] != name for n in names)] + [
             n for n in names if n != "all"
         ]
-    return {name: level for name, _, level in (n.partition("=") for n in names)}
+    sources: dict[str, Any] = {name: level for name, _, level in (n.partition("=") for n in names)}
+    package = arguments.script.partition(".")[0] if arguments.module else ""
+    if package and package not in RUNNERS and find_spec(package):
+        for name in ("lines", "stacks"):
+            if sources.get(name) == "":
+                sources[name] = {"packages": [package]}
+    return sources
 
 
 def _filter(arguments: argparse.Namespace) -> Any:
@@ -80,20 +88,24 @@ def _filter(arguments: argparse.Namespace) -> Any:
     except ValueError:
         raise FilterError(f"--devices {a.devices}: not a list of numbers", hint="for example --devices 0,2") from None
     ncu = a.kernel_name or a.kernel_id or a.nvtx_include or a.nvtx_exclude
+    lines = a.line_include
     if a.kernels and ncu:
         raise FilterError("--kernels (nvprof) and -k/--kernel-id/--nvtx-include (ncu) do not go together")
     if a.kernels and all(spec.startswith("regex:") and spec.count(":") == 1 for spec in a.kernels):
         # profile(kernels="regex:...") as it is written in Python; as a regex of nvprof's it could match nothing.
-        return KernelFilter(list(a.kernels), devices=devices, skip=a.launch_skip, count=a.launch_count)
+        return KernelFilter(list(a.kernels), lines=lines, devices=devices, skip=a.launch_skip, count=a.launch_count)
     if a.kernels:
-        return KernelFilter.from_nvprof(a.kernels, devices=devices, skip=a.launch_skip, count=a.launch_count)
-    if ncu or devices or a.launch_skip or a.launch_count is not None or a.launch_skip_before_match:
+        return KernelFilter.from_nvprof(
+            a.kernels, lines=lines, devices=devices, skip=a.launch_skip, count=a.launch_count
+        )
+    if ncu or lines or devices or a.launch_skip or a.launch_count is not None or a.launch_skip_before_match:
         return KernelFilter.from_ncu(
             kernel_name=a.kernel_name,
             kernel_id=a.kernel_id,
             base=a.kernel_name_base,
             nvtx_include=a.nvtx_include,
             nvtx_exclude=a.nvtx_exclude,
+            lines=lines,
             skip=a.launch_skip,
             count=a.launch_count,
             skip_before_match=a.launch_skip_before_match,

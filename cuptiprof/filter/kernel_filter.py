@@ -127,13 +127,19 @@ class KernelFilter:
 
     @classmethod
     def from_nvprof(
-        cls, kernels: str | Iterable[str], *, devices: Ids = None, skip: int = 0, count: int | None = None
+        cls,
+        kernels: str | Iterable[str],
+        *,
+        lines: Texts = None,
+        devices: Ids = None,
+        skip: int = 0,
+        count: int | None = None,
     ) -> KernelFilter:
         """The filter of nvprof's ``--kernels``.
 
         The text is a regular expression on the demangled name, or the four fields
         "context:stream:name:invocation" ("::gemm:1": the first run of each kernel whose name contains gemm).
-        Several strings select what any of them selects. ``devices``, ``skip`` and ``count`` are those of
+        Several strings select what any of them selects. ``lines``, ``devices``, ``skip`` and ``count`` are those of
         KernelFilter.
 
         Raises:
@@ -141,6 +147,7 @@ class KernelFilter:
         """
         return cls._from(
             nvprof_kernels=texts("kernels", kernels),
+            lines=texts("lines", lines),
             devices=ids("devices", devices),
             skip=integer("skip", skip),
             count=None if count is None else integer("count", count),
@@ -155,6 +162,7 @@ class KernelFilter:
         base: str = "function",
         nvtx_include: Texts = None,
         nvtx_exclude: Texts = None,
+        lines: Texts = None,
         skip: int = 0,
         count: int | None = None,
         skip_before_match: int = 0,
@@ -170,6 +178,7 @@ class KernelFilter:
             nvtx_include: ``--nvtx-include`` expressions; regions count as push/pop ranges of the default
                 domain.
             nvtx_exclude: ``--nvtx-exclude`` expressions.
+            lines: as in KernelFilter; ncu has nothing like it.
             skip: ``-s/--launch-skip``, matching launches.
             count: ``-c/--launch-count``, matching launches.
             skip_before_match: ``--launch-skip-before-match``, launches of any kind.
@@ -185,6 +194,7 @@ class KernelFilter:
             base=base,
             nvtx_include=texts("nvtx_include", nvtx_include),
             nvtx_exclude=texts("nvtx_exclude", nvtx_exclude),
+            lines=texts("lines", lines),
             skip=integer("skip", skip),
             count=None if count is None else integer("count", count),
             skip_before_match=integer("skip_before_match", skip_before_match),

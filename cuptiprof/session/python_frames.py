@@ -21,7 +21,7 @@ _GENERATED = ("<frozen ", "<__array_function__ internals>", "<eval_with_key>", "
 """What the names of code begin with that no user wrote: of the interpreter, NumPy, torch.fx and attrs."""
 
 
-_RUNNERS = ("cuptiprof", "pytest", "torch", "ipykernel_launcher", "IPython", "coverage", "pdb", "unittest")
+RUNNERS = ("cuptiprof", "pytest", "torch", "ipykernel_launcher", "IPython", "coverage", "pdb", "unittest")
 """What ``python -m`` runs that runs the user's program."""
 
 
@@ -67,7 +67,7 @@ def user_prefixes(packages: Iterable[str]) -> list[str]:
             )
         places += spec.submodule_search_locations or ([spec.origin] if spec.origin else [])
     main = getattr(sys.modules.get("__main__"), "__spec__", None)  # python -m package.train
-    if isinstance(main, ModuleSpec) and main.name.partition(".")[0] not in _RUNNERS:
+    if isinstance(main, ModuleSpec) and main.name.partition(".")[0] not in RUNNERS:
         spec = _spec(main.name.partition(".")[0])
         places += (spec.submodule_search_locations if spec else None) or ([main.origin] if main.origin else [])
     return sorted(set(_as_prefixes(places)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,32 @@ def test_a_filter_by_lines_says_so() -> None:
 def test_an_empty_pattern_is_refused() -> None:
     with pytest.raises(FilterError, match="empty line pattern"):
         KernelFilter(lines="")
+
+
+def _command_line(folder: Path, *options: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "cuptiprof", "run", "--device", "sim", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_lines_on_the_command_line(tmp_path: Path) -> None:
+    """Also of an installed package that -m runs: its lines are the user's then."""
+    source = (
+        "import torch\n\ndef act(x):\n    return x.relu()\n\nx = torch.ones(64)\nfor _ in range(3):\n    x = act(x)\n"
+    )
+    package = tmp_path / "site-packages" / "packed"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "train.py").write_text(source)
+    (tmp_path / "train.py").write_text(source)
+    for options in (["train.py"], ["--line-include", "act", "train.py"]):
+        table = _command_line(tmp_path, "--sources", "lines", "--view", "lines", *options)
+        assert "return x.relu()" in table
+        assert ("torch.ones(64)" in table) is (len(options) == 1)
+    table = _command_line(package.parent, "--sources", "lines", "--view", "lines", "-m", "packed.train")
+    assert f"act in {package}/train.py:3" in table
