@@ -95,7 +95,7 @@ void Activity::on_graph_changed(CUpti_CallbackId cbid, const CUpti_GraphData* de
   }
 }
 
-// On the way out of a call that did not fail.
+// On the way out of a call that did not fail, and was not captured.
 void Activity::graph_launched(ThreadSlot& slot, const CUpti_CallbackData& call) noexcept {
   x_graphs.store(true, std::memory_order_relaxed);
   if (x_follows_nodes.load(std::memory_order_relaxed))

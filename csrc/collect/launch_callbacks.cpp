@@ -136,7 +136,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
   } else {
     if (slot->launching.load(std::memory_order_relaxed)) Exclusion::leave(slot->launching);
     if (!launch) {
-      if (is_graph_launch(cbid) && !failed(call)) graph_launched(*slot, call);
+      // Launched into a stream that is being captured it became a node.
+      if (is_graph_launch(cbid) && slot->nodes_created == 0 && !failed(call)) graph_launched(*slot, call);
       return;
     }
     if (slot->counted_by.load(std::memory_order_relaxed))

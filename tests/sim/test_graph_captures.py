@@ -385,3 +385,22 @@ def test_the_line_and_the_stack_that_captured_it(sim: SimDevice) -> None:
     for name, stack in zip(r.kernels["name"], r.kernels["capture_stack"], strict=True):
         functions = [frame.function.rpartition(".")[2] for frame in stacks.frames(int(stack))]
         assert name in functions and "decode" not in functions
+
+
+def test_a_graph_launched_into_a_capture_is_a_node_of_that(sim: SimDevice) -> None:
+    """It does nothing there, and is no launch; its kernels are where they were captured first."""
+    prof = cuptiprof.profile(device="sim").start()
+    capture(sim, 5, "inner")
+    sim.call(Op.GRAPH_INSTANTIATE, graph_id=5, value=9)
+    with cuptiprof.region("outer"):
+        sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=6, stream=STREAM)
+        sim.launch("own", stream=STREAM)
+        sim.call(Op.GRAPH_LAUNCH, graph_id=9, stream=STREAM)
+        sim.call(Op.GRAPH_END_CAPTURE, graph_id=6, stream=STREAM)
+    replay(sim, 6, 2)
+    with takes_less_than(0.8):
+        prof.stop()
+    r = prof.result()
+    assert work_of(r) == {("own", "replay", "outer"): 2, ("inner", "replay", "capture/inner"): 2}
+    assert of_graphs(r) == (2, 0, 4, 4)
+    assert not r.losses, r.losses.line()

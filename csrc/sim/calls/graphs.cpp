@@ -215,6 +215,11 @@ uint32_t launch_graph(const Call& c) {
   if (!executable)
     // A recorded call: its nodes come one by one, with their own times.
     return c.op.flags & CUPTISIM_API_TIMES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (const Captured by = captured(c.context, c.stream); by.graph) {
+    if (by.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    add_child_node(c, *static_cast<Graph*>(by.graph.get()), executable->own);
+    return CUDA_SUCCESS;
+  }
   // One record for the whole launch, none for its nodes; or one for each node.
   const bool whole = kind_enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, *c.context);
   const Recording of_nodes = whole || c.op.flags & CUPTISIM_NO_RECORD ? Recording::kNo : Recording::kYes;
