@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import cuptiprof
@@ -33,6 +34,16 @@ def test_the_strategies_agree_on_a_long_kernel(torch) -> None:  # type: ignore[n
     for other in (event, graph, wall):
         assert other.median == pytest.approx(kernel.median, rel=0.05), other
     assert cuptiprof.bench(work, strategy="cpu").median < kernel.median / 2
+
+
+@pytest.mark.parametrize("strategy", ["kernel", "event", "graph"])
+@pytest.mark.parametrize("cycles", [20_000, 200_000, 2_000_000])
+def test_a_kernel_of_known_cycles(torch, strategy: str, cycles: int) -> None:  # type: ignore[no-untyped-def]
+    """``torch.cuda._sleep`` spins until the SM's own clock has gone on by so many cycles: what is known beforehand. Beginning and
+    ending a kernel may take up to 2 us more."""
+    m = cuptiprof.bench(torch.cuda._sleep, cycles, strategy=strategy)
+    overhead = 2e-6 * float(m.sm_hz.mean())
+    assert cycles * 0.99 <= float(np.median(m.cycles())) <= cycles * 1.01 + overhead
 
 
 def test_many_short_kernels(torch) -> None:  # type: ignore[no-untyped-def]
