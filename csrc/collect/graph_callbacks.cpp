@@ -17,7 +17,7 @@ uint64_t executable_of(const CUpti_CallbackData& call) noexcept {
              : 0;
 }
 
-void push(ThreadSlot& slot, const Event& event) noexcept {
+void push_event(ThreadSlot& slot, const Event& event) noexcept {
   if (!slot.ring.push(event, slot.open_regions)) count(g_region_overflow);
   if (slot.ring.pushed() >= slot.next_wake) {
     slot.next_wake = slot.ring.pushed() + kWakeEvents;
@@ -25,8 +25,9 @@ void push(ThreadSlot& slot, const Event& event) noexcept {
   }
 }
 
-void push(ThreadSlot& slot, EventKind kind, uint64_t object, uint64_t task = 0, uint32_t id = 0) noexcept {
-  push(slot, {.time = now_ns(), .task = task, .object = object, .id = id, .kind = kind});
+void push_event(ThreadSlot& slot, EventKind kind, uint64_t object, uint64_t task = 0,
+                uint32_t id = 0) noexcept {
+  push_event(slot, {.time = now_ns(), .task = task, .object = object, .id = id, .kind = kind});
 }
 
 }  // namespace
@@ -71,25 +72,26 @@ void Activity::on_graph_changed(CUpti_CallbackId cbid, const CUpti_GraphData* de
       if (x_enabled.load(std::memory_order_relaxed)) {
         const TaskKey key = g_task_key.load(std::memory_order_relaxed);
         if (const LaunchOrigin origin = launch_origin(*slot); origin != LaunchOrigin{})
-          push(*slot,
-               {.time = now_ns(), .task = 0, .origin = origin, .id = 0, .kind = EventKind::kNodeOrigin});
-        push(*slot, EventKind::kNodeCreated, node_id(graph.node), key ? key() : 0);
+          push_event(
+              *slot,
+              {.time = now_ns(), .task = 0, .origin = origin, .id = 0, .kind = EventKind::kNodeOrigin});
+        push_event(*slot, EventKind::kNodeCreated, node_id(graph.node), key ? key() : 0);
       }
       return;
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
     case CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED:
-      return push(*slot, EventKind::kNodeCloned, node_id(graph.node), node_id(graph.originalNode),
-                  static_cast<uint32_t>(graph.nodeType));
+      return push_event(*slot, EventKind::kNodeCloned, node_id(graph.node), node_id(graph.originalNode),
+                        static_cast<uint32_t>(graph.nodeType));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING:
-      return push(*slot, EventKind::kNodeDestroyed, node_id(graph.node));
+      return push_event(*slot, EventKind::kNodeDestroyed, node_id(graph.node));
     case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING:
       slot->nodes_created |= kInstantiating;
-      return push(*slot, EventKind::kExecutableBegins, 0);
+      return push_event(*slot, EventKind::kExecutableBegins, 0);
     case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED:
       slot->nodes_created &= ~kInstantiating;
-      return push(*slot, EventKind::kExecutableCreated, executable);
+      return push_event(*slot, EventKind::kExecutableCreated, executable);
     case CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING:
-      return push(*slot, EventKind::kExecutableDestroyed, executable);
+      return push_event(*slot, EventKind::kExecutableDestroyed, executable);
     default:
       return;
   }
@@ -99,11 +101,12 @@ void Activity::on_graph_changed(CUpti_CallbackId cbid, const CUpti_GraphData* de
 void Activity::graph_launched(ThreadSlot& slot, const CUpti_CallbackData& call) noexcept {
   x_graphs.store(true, std::memory_order_relaxed);
   if (x_follows_nodes.load(std::memory_order_relaxed))
-    push(slot, EventKind::kGraphLaunched, executable_of(call), 0, call.correlationId);
+    push_event(slot, EventKind::kGraphLaunched, executable_of(call), 0, call.correlationId);
 }
 
 void Activity::executable_updated(const CUpti_CallbackData& call) noexcept {
-  if (ThreadSlot* slot = this_thread_slot()) push(*slot, EventKind::kExecutableChanged, executable_of(call));
+  if (ThreadSlot* slot = this_thread_slot())
+    push_event(*slot, EventKind::kExecutableChanged, executable_of(call));
 }
 
 }  // namespace cuptiprof

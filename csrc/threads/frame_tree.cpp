@@ -10,13 +10,13 @@
 namespace cuptiprof {
 namespace {
 
-uint64_t hash_of(std::string_view text) noexcept {
+uint64_t hash_of_text(std::string_view text) noexcept {
   uint64_t h = 0xcbf29ce484222325ull;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
   return h;
 }
 
-uint64_t mix(uint64_t a, uint64_t b) noexcept {
+uint64_t mixed(uint64_t a, uint64_t b) noexcept {
   a = (a ^ b) * 0xff51afd7ed558ccdull;
   return a ^ a >> 32;
 }
@@ -102,7 +102,7 @@ void FrameTree::code_dies(const void* address) noexcept {
 uint32_t FrameTree::child(uint32_t parent, uint32_t function, uint32_t line) noexcept {
   const Node wanted{parent, function, line};
   return x_nodes.find_or_add(
-      mix(uint64_t{parent} << 32 | function, line),
+      mixed(uint64_t{parent} << 32 | function, line),
       [&](const Node& n) { return n.parent == parent && n.function == function && n.line == line; },
       [&](Node& n) {
         n = wanted;
@@ -115,7 +115,7 @@ uint32_t FrameTree::function(std::string_view file, std::string_view name, uint3
   const Function wanted{text(file), text(name), first_line, is_user};
   if (wanted.file == 0 || wanted.name == 0) return 0;
   return x_functions.find_or_add(
-      mix(uint64_t{wanted.file} << 32 | wanted.name, uint64_t{first_line} << 1 | is_user),
+      mixed(uint64_t{wanted.file} << 32 | wanted.name, uint64_t{first_line} << 1 | is_user),
       [&](const Function& f) {
         return f.file == wanted.file && f.name == wanted.name && f.first_line == first_line &&
                f.user == wanted.user;
@@ -135,7 +135,8 @@ FramePlace FrameTree::place(uint32_t node) const noexcept {
 uint32_t FrameTree::text(std::string_view text) noexcept {
   text = text.substr(0, kMaxText);
   return x_text_set.find_or_add(
-      hash_of(text), [&](const Text& t) { return std::string_view(x_texts + t.offset, t.length) == text; },
+      hash_of_text(text),
+      [&](const Text& t) { return std::string_view(x_texts + t.offset, t.length) == text; },
       [&](Text& t) {
         uint32_t at = x_text_used.load(std::memory_order_relaxed);
         do {

@@ -32,7 +32,7 @@ bool is_heard(uint32_t mode) noexcept { return mode & kRegionsOn && t_own_calls 
 
 // Labels of plain texts by hash: at first sight they are interned, which locks and allocates.
 VerdictCache g_labels;
-std::mutex g_labels_mutex;  // guards writing it
+std::mutex g_known_labels_mutex;  // guards writing it
 
 uint32_t interned(const nvtx::Said& said, std::string_view name) {
   return scope_label_id(ScopeSource::kNvtx, said.domain, name);
@@ -51,7 +51,7 @@ uint32_t label_of(const nvtx::Said& said, std::string_view name) {
   uint32_t label = g_labels.find(key, first);
   if (label == VerdictCache::kNone) {
     label = interned(said, name);
-    const std::lock_guard lock(g_labels_mutex);
+    const std::lock_guard lock(g_known_labels_mutex);
     g_labels.put(key, first, label);
   }
   return label;
