@@ -9,7 +9,7 @@ from cuptiprof.data.lazy_columns import Array
 from cuptiprof.data.tables import Strings, Table, schema
 from cuptiprof.io.run_columns import ParquetTable
 
-_OF_CALLS = ("step", "nvtx", "line", "stack")
+_OF_CALLS = ("step", "nvtx", "nvtx_start_end", "line", "stack")
 _OF_CAPTURES = ("region", "region_instance", "nvtx", "line", "stack", "known")
 _OF_WORK = (*_OF_CALLS, *(f"capture_{name}" for name in _OF_CAPTURES))
 LATER = {
