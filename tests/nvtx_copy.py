@@ -43,7 +43,6 @@ _CALLS: dict[str, tuple[int, int, Any, tuple[Any, ...]]] = {
     "pop": (CORE, 11, c.c_int, ()),
     "name_category": (CORE, 12, None, (c.c_uint32, c.c_char_p)),
     "name_thread": (CORE, 14, None, (c.c_uint32, c.c_char_p)),
-    "name_stream": (CUDA_RUNTIME, 3, None, (c.c_void_p, c.c_char_p)),
     "name_device": (CUDA_RUNTIME, 1, None, (c.c_int, c.c_char_p)),
     "domain_mark": (CORE2, 1, None, (c.c_void_p, c.c_void_p)),
     "domain_start": (CORE2, 2, c.c_uint64, (c.c_void_p, c.c_void_p)),

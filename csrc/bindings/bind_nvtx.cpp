@@ -2,11 +2,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
+#include <new>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "collect/nvtx/copies.h"
 #include "collect/nvtx/nvtx_library.h"
 
@@ -35,6 +38,30 @@ void register_nvtx(py::module_& m) {
   m.def(
       "open_nvtx_library", [](const std::string& path) { NvtxLibrary::open(path); }, py::arg("path"),
       "Loads the library that NVTX is to load, or finds it loaded; it stays for the life of the process.");
+  m.def(
+      "nvtx_names",
+      [] {
+        using Names = std::map<std::string, std::map<uint64_t, std::string>>;
+        Names out{{"threads", {}}, {"devices", {}}};
+        if (const nvtx::Link* link = NvtxLibrary::opened())
+          link->names(
+              [](void* user, nvtx::Named what, uint64_t object, const char* name) {
+                try {
+                  (*static_cast<Names*>(user))[what == nvtx::Named::kThread ? "threads" : "devices"][object] =
+                      name;
+                } catch (const std::bad_alloc&) {  // the library that calls is C
+                }
+              },
+              &out);
+        py::dict as_text;
+        for (const auto& [what, names] : out) {
+          py::dict by_number;
+          for (const auto& [number, name] : names) by_number[py::int_(number)] = visible_text(name);
+          as_text[py::str(what)] = by_number;
+        }
+        return as_text;
+      },
+      "What the program called its threads (by system thread ID) and devices (by ordinal) by NVTX.");
   m.def(
       "nvtx_copies",
       [] {

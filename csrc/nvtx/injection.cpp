@@ -73,14 +73,8 @@ void set_domains(Functions to) noexcept {
 void set_cuda(Functions driver, Functions runtime) noexcept {
   driver.set(kNameCuDeviceA, &name_one<Named::kDevice, int, char>);
   driver.set(kNameCuDeviceW, &name_one<Named::kDevice, int, wchar_t>);
-  driver.set(kNameCuContextA, &name_one<Named::kContext, const void*, char>);
-  driver.set(kNameCuContextW, &name_one<Named::kContext, const void*, wchar_t>);
-  driver.set(kNameCuStreamA, &name_one<Named::kStream, const void*, char>);
-  driver.set(kNameCuStreamW, &name_one<Named::kStream, const void*, wchar_t>);
   runtime.set(kNameCudaDeviceA, &name_one<Named::kDevice, int, char>);
   runtime.set(kNameCudaDeviceW, &name_one<Named::kDevice, int, wchar_t>);
-  runtime.set(kNameCudaStreamA, &name_one<Named::kStream, const void*, char>);
-  runtime.set(kNameCudaStreamW, &name_one<Named::kStream, const void*, wchar_t>);
 }
 
 size_t copies() noexcept { return std::min(g_copy_count.load(std::memory_order_acquire), kMaxCopies); }

@@ -33,7 +33,7 @@ struct Said {
 };
 inline constexpr size_t kMaxText = 4096;
 
-enum class Named : uint32_t { kThread = 1, kDevice, kContext, kStream };
+enum class Named : uint32_t { kThread = 1, kDevice };
 
 // The collector. It lives as long as the process, so that a handler may be inside whatever is switched off
 // meanwhile. Called by any thread, without the GIL; nothing throws.
@@ -47,8 +47,6 @@ struct Listener {
   void (*start)(const Said* said, uint64_t range);
   void (*end)(uint64_t range);
   void (*mark)(const Said* said);
-  // Of what has no number that lasts (contexts, streams): as soon as it is named.
-  void (*named)(Named what, uint64_t object, const char* name);
 };
 
 // The library; what cuptiprof_nvtx_link() returns.
@@ -61,7 +59,7 @@ struct Link {
   const void* (*copy)(size_t i);
   // Writes at most `room` bytes; returns how many. 0: the category has no name.
   size_t (*category_name)(uint32_t domain_number, uint32_t category, char* out, size_t room);
-  // Names by number: threads and devices.
+  // Names of threads (by system ID) and devices (by ordinal).
   void (*names)(void (*visit)(void* user, Named what, uint64_t object, const char* name), void* user);
   // Domains, strings and names for which there was no room.
   uint64_t (*lost)();

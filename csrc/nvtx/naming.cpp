@@ -1,9 +1,7 @@
 #include "nvtx/naming.h"
 
-#include <string>
 #include <string_view>
 
-#include "nvtx/listening.h"
 #include "nvtx/nvtx_text.h"
 #include "nvtx/registry.h"
 
@@ -17,15 +15,6 @@ struct Text {
   char bytes[kMaxText];
   std::string_view view;
 };
-
-void set_name(Named what, uint64_t object, std::string_view name) noexcept {
-  if (what == Named::kThread || what == Named::kDevice) return name_object(what, object, name);
-  const Listener* to = listener();
-  if (!to) return;
-  char terminated[kMaxText + 1];
-  terminated[name.copy(terminated, kMaxText)] = 0;
-  to->named(what, object, terminated);
-}
 
 }  // namespace
 
@@ -47,7 +36,7 @@ template void name_category_of(const Domain*, uint32_t, const wchar_t*) noexcept
 
 template <typename Char>
 void name_thing(Named what, uint64_t object, const Char* name) noexcept {
-  set_name(what, object, Text(name).view);
+  name_object(what, object, Text(name).view);
 }
 template void name_thing(Named, uint64_t, const char*) noexcept;
 template void name_thing(Named, uint64_t, const wchar_t*) noexcept;
@@ -64,13 +53,6 @@ const void* create_resource(const Domain*, const ResourceAttributes* said) noexc
     case kCudaDevice:
     case kCudaRuntimeDevice:
       what = Named::kDevice;
-      break;
-    case kCudaContext:
-      what = Named::kContext;
-      break;
-    case kCudaStream:
-    case kCudaRuntimeStream:
-      what = Named::kStream;
       break;
     default:
       return &handle;

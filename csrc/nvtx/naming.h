@@ -1,5 +1,5 @@
-// Handlers of names: of categories, threads and what CUDA has. Programs call them on any thread; nothing
-// throws.
+// Handlers of names: of domains, strings, categories, threads and devices. Programs call them on any thread;
+// nothing throws.
 #pragma once
 #include <cstdint>
 
@@ -24,7 +24,7 @@ template <typename Char>
 void name_thing(Named what, uint64_t object, const Char* name) noexcept;
 template <Named kWhat, typename Object, typename Char>
 void name_one(Object object, const Char* name) noexcept {
-  name_thing<Char>(kWhat, (uint64_t)object, name);  // a number, or a pointer
+  name_thing<Char>(kWhat, static_cast<uint64_t>(object), name);
 }
 // What it is a resource of decides; of other kinds nothing is kept.
 const void* create_resource(const Domain* domain, const ResourceAttributes* said) noexcept;

@@ -57,20 +57,8 @@ enum Core2Call : uint32_t {
   kDomainCreateW,
   kDomainDestroy,
 };
-enum CudaCall : uint32_t {
-  kNameCuDeviceA = 1,
-  kNameCuDeviceW,
-  kNameCuContextA,
-  kNameCuContextW,
-  kNameCuStreamA,
-  kNameCuStreamW,
-};
-enum CudaRuntimeCall : uint32_t {
-  kNameCudaDeviceA = 1,
-  kNameCudaDeviceW,
-  kNameCudaStreamA,
-  kNameCudaStreamW
-};
+enum CudaCall : uint32_t { kNameCuDeviceA = 1, kNameCuDeviceW };
+enum CudaRuntimeCall : uint32_t { kNameCudaDeviceA = 1, kNameCudaDeviceW };
 
 // Handles are ours; null: the default domain, no string.
 struct Domain;
@@ -120,11 +108,8 @@ struct ResourceAttributes {
 static_assert(sizeof(ResourceAttributes) == 32 && offsetof(ResourceAttributes, message) == 24);
 enum ResourceType : int32_t {
   kNativeThread = 1 << 16 | 3,  // generic class: a thread by the system's ID
-  kCudaDevice = 4 << 16 | 1,    // driver API: CUdevice, CUcontext, CUstream
-  kCudaContext = 4 << 16 | 2,
-  kCudaStream = 4 << 16 | 3,
+  kCudaDevice = 4 << 16 | 1,    // CUdevice
   kCudaRuntimeDevice = 5 << 16 | 0,
-  kCudaRuntimeStream = 5 << 16 | 1,
 };
 
 inline constexpr int kNoTracking = -2;  // NVTX_NO_PUSH_POP_TRACKING

@@ -73,3 +73,9 @@ def nvtx_complaints(environment: Mapping[str, str] = os.environ) -> list[str]:
             f"cuptiprof.inject_nvtx() before that, or use cuptiprof run"
         )
     return found
+
+
+def nvtx_names() -> dict[str, dict[str, str]]:
+    """What the program named by NVTX: "threads" by system thread ID, "devices" by ordinal, as JSON has them; without those of which
+    nothing is named."""
+    return {what: {str(n): name for n, name in names.items()} for what, names in _core.nvtx_names().items() if names}

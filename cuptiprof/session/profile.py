@@ -14,7 +14,7 @@ from cuptiprof import _core
 from cuptiprof.counters.request import make_request
 from cuptiprof.data.result import Result
 from cuptiprof.device.devices import Device, open_device
-from cuptiprof.device.nvtx_injection import inject_nvtx, nvtx_complaints
+from cuptiprof.device.nvtx_injection import inject_nvtx, nvtx_complaints, nvtx_names
 from cuptiprof.errors import SessionError
 from cuptiprof.regions.decorating import decorated
 from cuptiprof.regions.hand_over import Following
@@ -535,10 +535,13 @@ class profile:
     def _run(self) -> dict[str, Any]:
         """Metadata that only the session knows."""
         assert self._device is not None
-        note = "; ".join(nvtx_complaints()) if self._arguments.sources.nvtx else ""
+        of_nvtx = self._arguments.sources.nvtx
+        note = "; ".join(nvtx_complaints()) if of_nvtx else ""
+        names = nvtx_names() if of_nvtx else {}
         return {
             **self._device.metadata(),
             **({"note": note} if note else {}),
+            **({"nvtx_names": names} if names else {}),
             "start_time_ns": self._start_ns,
             "clock_pairs": [list(p) for p in self._clock_pairs],
             "arguments": dict(self._arguments.recorded),

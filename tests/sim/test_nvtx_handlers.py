@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from nvtx_copy import ASCII, WIDE, NvtxCopy, Payload, said
@@ -328,3 +329,24 @@ def test_an_unknown_message_type_reads_no_pointer(nvtx: NvtxCopy, session: None)
     ex = said(message=16)  # no type: the pointer is not looked at
     assert nvtx.push_ex(ctypes.byref(ex)) == 0 and nvtx.pop() == 0
     assert said(b"x").message_type == ASCII
+
+
+def test_names_of_threads_and_devices(nvtx: NvtxCopy, sim: SimDevice, tmp_path: Path) -> None:
+    tid = threading.get_native_id()
+    nvtx.name_thread(tid, b"the \xfftrainer")
+    nvtx.name_device(0, b"left")
+    result = recorded(nvtx, lambda n: (n.push(b"x"), sim.launch("k"), n.pop()))
+    assert result.metadata["nvtx_names"]["threads"][str(tid)] == "the \\xfftrainer"
+    assert result.metadata["nvtx_names"]["devices"] == {"0": "left"}
+    result.save(tmp_path / "run")
+    again = cuptiprof.open(tmp_path / "run")
+    assert again.metadata["nvtx_names"] == result.metadata["nvtx_names"]
+    again.export(tmp_path / "trace.json")
+    assert f"the \\\\xfftrainer ({tid})" in (tmp_path / "trace.json").read_text()
+    for odd in ("text", {"threads": 5}, {"threads": {"x": "y", str(tid): 7}}):
+        again.metadata["nvtx_names"] = odd
+        again.export(tmp_path / "trace.json", overwrite=True)
+        assert f'"thread {tid}"' in (tmp_path / "trace.json").read_text()
+    with cuptiprof.profile(device="sim") as prof:
+        pass
+    assert "nvtx_names" not in prof.result().metadata

@@ -158,7 +158,6 @@ constexpr nvtx::Listener kListener = {
     .start = &start,
     .end = &end,
     .mark = &mark,
-    .named = [](nvtx::Named, uint64_t, const char*) {},
 };
 
 }  // namespace

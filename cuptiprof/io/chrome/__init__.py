@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +74,19 @@ def _timed(result: Result) -> Result:
         if not known.all():
             tables[name] = table.where(known)
     return Result(tables, result.metadata, result.losses)
+
+
+def _thread_names(result: Result) -> dict[int, str]:
+    """What the program called its threads by NVTX, as far as the run's header can be believed."""
+    names = result.metadata.get("nvtx_names")
+    threads = names.get("threads") if isinstance(names, dict) else None
+    if not isinstance(threads, dict):
+        return {}
+    return {
+        int(n): f"{name} ({n})"
+        for n, name in threads.items()
+        if re.fullmatch("[0-9]{1,9}", str(n)) and isinstance(name, str)
+    }
 
 
 class _Layout:
@@ -150,13 +164,15 @@ class _Layout:
         )
         tid = thread + row * HOST_ROW_STEP
         self.region_tid, self.marker_tid = tid[: len(regions)], tid[len(regions) :]
+        named = _thread_names(self.result)
         for number, on, k in distinct_rows(tid, thread, row)[0].tolist():
-            name = f"thread {on}" if k == 0 else f"thread {on} (overlapping {k})"
+            name = named.get(on, f"thread {on}") + (f" (overlapping {k})" if k else "")
             self.rows.setdefault((pid, number), TrackRow(pid, number, name, on))
         api = tables["api_calls"]
         for owner, number in distinct_rows(api["process"], api["thread"])[0].tolist():
             key = (owner or pid, number)
-            self.rows.setdefault(key, TrackRow(*key, f"thread {number}", number))
+            name = named.get(number, f"thread {number}") if key[0] == pid else f"thread {number}"
+            self.rows.setdefault(key, TrackRow(*key, name, number))
 
     def named_rows(self) -> list[str]:
         ts = self.who.clock.ts(np.array([self.first]))[0]
