@@ -18,6 +18,7 @@ LATER = {
     "memsets": _OF_WORK,
     "memory": ("region", "region_instance", "thread", *_OF_CALLS),
     "regions": ("source", "domain"),
+    "markers": ("metadata", "is_open"),
 }
 """Columns that came after format 1: what they tell was not asked."""
 
