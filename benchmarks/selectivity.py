@@ -1,7 +1,7 @@
 """What counters cost a launch that was not selected: 10 of 100,000 launches counted, against plain tracing.
 
 On the stand-in: a driver that does nothing, so that what is timed is the callback. Four conditions, in turn in one
-process: tracing, no session (the floor), counters with a name filter, counters with a region filter.
+process: tracing, no session (the floor), counters of the launches of a name, a region, a line of Python, an NVTX range, a step.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import numpy as np
+import nvtx
 
 import cuptiprof
 from benchmarks.common import arguments, finish, in_turn, ratio, summary
@@ -19,7 +20,15 @@ from cuptiprof.sim.sim_device import Op, SimDevice
 
 LAUNCHES = 100_000
 SELECTED = 10
-CONDITIONS = ("tracing", "none", "counters by name", "counters by region", "counters by line")
+CONDITIONS = (
+    "tracing",
+    "none",
+    "counters by name",
+    "counters by region",
+    "counters by line",
+    "counters by NVTX range",
+    "counters by step",
+)
 METRICS = ["achieved_occupancy", "ipc", "dram_read_throughput"]
 
 
@@ -44,6 +53,8 @@ def one_round(condition: str) -> dict[str, float]:
         "counters by name": {"metrics": METRICS, "kernels": "regex:chosen"},
         "counters by region": {"metrics": METRICS, "regions": "counted"},
         "counters by line": {"metrics": METRICS, "kernels": KernelFilter(lines="counted_line")},
+        "counters by NVTX range": {"metrics": METRICS, "kernels": KernelFilter.from_ncu(nvtx_include="counted/")},
+        "counters by step": {"metrics": METRICS, "kernels": KernelFilter(steps=0)},
     }[condition]
     device = SimDevice()
     if condition == "none":
@@ -59,6 +70,12 @@ def one_round(condition: str) -> dict[str, float]:
                 device.run(ops[:SELECTED])
         elif condition == "counters by line":
             counted_line(device, ops[:SELECTED])
+        elif condition == "counters by NVTX range":
+            with nvtx.annotate("counted"):
+                device.run(ops[:SELECTED])
+        elif condition == "counters by step":
+            device.run(ops[:SELECTED])
+            prof.step()
         device.run(ops[:1000])  # the first sight of a name is not what is asked
         if condition == "counters by name":
             # The counted ones are timed apart: what is asked is what the others pay.
