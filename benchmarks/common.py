@@ -28,6 +28,8 @@ Case = Callable[[], object]
 WARMUP_SECONDS = 0.01
 """Two calls of a slow case, eleven of a quick one: the first of a kind loads and plans."""
 DIGITS = 5
+_TIMES = 20
+"""that a short piece of work is done for one value of ``least_ns``"""
 
 
 def machine() -> dict[str, Any]:
@@ -60,6 +62,17 @@ def in_turn(cases: Mapping[str, Case], rounds: int, *, seconds: float = 600.0, s
         max_seconds=seconds / len(cases),
         warmup_seconds=WARMUP_SECONDS,
     )
+
+
+def least_ns(work: Callable[[], object], n: int) -> float:
+    """ns of one of the `n` things that the work does; the least of a few times, as what else runs here can only add to it."""
+    found = []
+    for _ in range(_TIMES):
+        start = time.perf_counter_ns()
+        work()
+        found.append((time.perf_counter_ns() - start) / n)
+        time.sleep(0.002)  # the decoder empties the ring
+    return min(found)
 
 
 def summary(samples: npt.ArrayLike, scale: float = 1.0) -> dict[str, Any]:

@@ -7,16 +7,14 @@ the innermost line <= 100 ns, a stack of 60 frames <= 300 ns more than no source
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from benchmarks.common import arguments, finish, in_turn, ratio, significant, summary
+from benchmarks.common import arguments, finish, in_turn, least_ns, ratio, significant, summary
 
 N = 4000
 """Launches of a case: they fit into a ring of events, and into a slice of a busy machine's scheduler."""
 FRAMES = 60
-CALLS = 20  # of the case's work in one session
 
 _T = TypeVar("_T")
 
@@ -24,17 +22,6 @@ _T = TypeVar("_T")
 def below(frames: int, work: Callable[[], _T]) -> _T:
     """Runs the work under so many frames of Python."""
     return below(frames - 1, work) if frames else work()
-
-
-def least_ns(work: Callable[[], object], n: int) -> float:
-    """ns of one of the `n` things that the work does; the least of a few times, as what else runs here can only add to it."""
-    found = []
-    for _ in range(CALLS):
-        start = time.perf_counter_ns()
-        work()
-        found.append((time.perf_counter_ns() - start) / n)
-        time.sleep(0.002)  # the decoder empties the ring
-    return min(found)
 
 
 def main() -> None:

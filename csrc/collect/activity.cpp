@@ -219,7 +219,9 @@ void Activity::set_callbacks(bool on) {
   };
   if (x_options.follows_launches) {
     enable(driver_gpu_work_cbids());
-    if (x_options.collects(CUPTI_ACTIVITY_KIND_MEMORY2)) enable(driver_allocation_cbids());
+    if (x_options.collects(CUPTI_ACTIVITY_KIND_MEMORY2) ||
+        x_options.collects(CUPTI_ACTIVITY_KIND_MEMORY_POOL))
+      enable(driver_allocation_cbids());
   } else {
     // Launches do not tell us.
     enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED, on);

@@ -37,6 +37,9 @@ std::span<const CUpti_CallbackId> driver_allocation_cbids() {
       CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc,
       CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc_v2,
       CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost,
+      CUPTI_DRIVER_TRACE_CBID_cuMemPoolCreate,
+      CUPTI_DRIVER_TRACE_CBID_cuMemPoolDestroy,
+      CUPTI_DRIVER_TRACE_CBID_cuMemPoolTrimTo,
   };
   return ids;
 }

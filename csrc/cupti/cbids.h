@@ -27,7 +27,7 @@ inline bool is_kernel_launch(CUpti_CallbackId cbid) {
   }
 }
 
-// Driver calls that allocate memory or release it.
+// Driver calls that allocate memory or release it, and those that make, trim and destroy pools of it.
 std::span<const CUpti_CallbackId> driver_allocation_cbids();
 
 // Driver calls that take modules away, and with them the names that records point at.

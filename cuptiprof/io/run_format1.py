@@ -16,6 +16,7 @@ LATER = {
     "kernels": _OF_WORK,
     "memcpys": _OF_WORK,
     "memsets": _OF_WORK,
+    "memory_pools": ("region", "region_instance", "thread"),
     "memory": ("region", "region_instance", "thread", *_OF_CALLS),
     "regions": ("source", "domain"),
     "markers": ("metadata", "is_open"),

@@ -215,7 +215,7 @@ void one_session(const std::shared_ptr<const Api>& api, Strategy strategy, std::
       fault(random);
       switch (random() % 5) {
         case 0:
-          session.step_counters();
+          session.step(1);
           break;
         case 4: {
           const std::unique_lock alone(g_modules);

@@ -63,6 +63,14 @@ def test_an_allocation_is_the_region_s_it_was_made_in(sim: SimDevice) -> None:
     assert ", Device: most in use 30.000MB" in text
 
 
+def test_a_pool_is_the_region_s_it_was_made_in(sim: SimDevice) -> None:
+    with cuptiprof.profile(device="sim", activities=["memory_pool"]) as prof, cuptiprof.region("pools"):
+        sim.call(Op.MEMORY_POOL, address=0x5000, bytes=MIB, value=1)
+    pools = prof.result().memory_pools
+    assert list(pools["region"]) == ["pools"]
+    assert pools["thread"].tolist() == [threading.get_native_id()]
+
+
 def test_without_the_activity_there_is_nothing_and_launches_cost_the_same(sim: SimDevice) -> None:
     with cuptiprof.profile(device="sim") as prof:
         sim.call(Op.ALLOC, address=0x1000, bytes=MIB)

@@ -191,6 +191,7 @@ void RecordDecoder::memory_pool(Store& store, const CUpti_Activity* record) {
   row.device = m.deviceId;
   row.operation = static_cast<uint8_t>(m.memoryPoolOperationType);
   row.pool_type = static_cast<uint8_t>(m.memoryPoolType);
+  attribute(store, row, m.correlationId, false);
   store.append(row);
 }
 
