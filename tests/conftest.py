@@ -12,8 +12,12 @@ from hypothesis import HealthCheck, settings
 
 from cuptiprof.sim.sim_device import SimDevice
 
-# Child processes shall import the installed package, not the sources beside it, which lack the native module.
-os.chdir(Path(__file__).parent)
+
+def pytest_configure() -> None:
+    """Child processes shall import the installed package, not the sources beside it, which lack the native module. Not earlier:
+    pytest looks for `testpaths` from where it was started."""
+    os.chdir(Path(__file__).parent)
+
 
 # A job in the background of a shell script, and what some CI starts, ignores Ctrl-C, and so would all children: Python then has no
 # handler of its own, and a test that interrupts would wait for ever.
