@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from cuptiprof.sim.sim_device import SimDevice
 
 
 def pytest_configure() -> None:
-    """Child processes shall import the installed package, not the sources beside it, which lack the native module. Not earlier:
-    pytest looks for `testpaths` from where it was started."""
+    """Child processes shall import the installed package, not the sources beside it, which lack the native module: the root, where
+    the benchmarks are, comes last. Not earlier: pytest looks for `testpaths` from where it was started."""
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
     os.chdir(Path(__file__).parent)
 
 

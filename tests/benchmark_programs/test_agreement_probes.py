@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
-
 from benchmarks import agreement, agreement_probes
 from benchmarks.agreement_compare import Row, ncu_number, read_ncu
 from cuptiprof import verify

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
-
 from made_up_results import H100, answer, put, result, row_of, verify_rows
+from markdown_it import MarkdownIt
 
 from benchmarks.hardware_report.__main__ import generate
 from benchmarks.hardware_report.findings import READERS, findings

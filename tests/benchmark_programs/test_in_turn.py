@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from own_time import takes_less_than
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
 
 from benchmarks import common, harness_cost, regions
 from benchmarks.decode.__main__ import measure

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
-
 from benchmarks.overhead import native
 from benchmarks.overhead.conditions import CONCURRENT_KERNEL
 from cuptiprof.sim.sim_device import SimDevice, library_path

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
-
 from benchmarks.clock_drift import drift_ppm
 from benchmarks.probes.__main__ import PROBES, assumed, question
 from benchmarks.probes.peers import count_proton

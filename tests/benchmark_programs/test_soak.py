@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
-
 from benchmarks import soak
 from cuptiprof.sim.sim_device import Fault, SimDevice
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
 
 from benchmarks.overhead import workloads_sim
 from benchmarks.overhead.conditions import imported, our_conditions

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
 
 from benchmarks import agreement
 from benchmarks.agreement_compare import (  # fmt: skip

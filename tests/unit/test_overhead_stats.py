@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # last: the package must stay the installed one
 
 from benchmarks.overhead import table
 from benchmarks.overhead.conditions import Condition, Outcome, missing, no_region
