@@ -35,7 +35,7 @@ def tables() -> Iterator[str]:
     for table, _, about, columns in _core.schema():
         yield from (f"## {table}", "", f"{about[:1].upper()}{about[1:]}.", "")
         yield from ("| column | type | unit | what |", "|---|---|---|---|")
-        for name, kind, is_text, unit, what in columns:
+        for name, kind, is_text, unit, what, _ in columns:
             yield f"| `{name}` | {'str' if is_text else kind} | {unit} | {_cell(what)} |"
         yield ""
 

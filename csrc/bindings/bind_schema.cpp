@@ -38,7 +38,8 @@ py::list schema() {
     const TableSpec& spec = table_spec(static_cast<TableId>(t));
     py::list columns;
     for (const auto& c : spec.columns)
-      columns.append(py::make_tuple(c.name, dtype_name(c.type), c.type == ColumnType::kStr, c.unit, c.doc));
+      columns.append(
+          py::make_tuple(c.name, dtype_name(c.type), c.type == ColumnType::kStr, c.unit, c.doc, c.sparse));
     tables.append(py::make_tuple(
         spec.name,
         spec.time_column < 0 ? py::object(py::none()) : py::str(spec.columns[spec.time_column].name),
@@ -49,7 +50,8 @@ py::list schema() {
 
 // List -> {code: text}.
 py::dict codes() {
-  py::dict range_kind, strategy, scope_source, memcpy_kind, memory_kind, sync_kind, overhead_kind;
+  py::dict range_kind, strategy, scope_source, operator_scope, memcpy_kind, memory_kind, sync_kind,
+      overhead_kind;
   auto put = [](py::dict& list, auto code, const char* text) {
     list[py::int_(static_cast<int>(code))] = text;
   };
@@ -57,6 +59,7 @@ py::dict codes() {
 #define CP_STRATEGY(enumerator, code, text) put(strategy, code, text);
 #define CP_STRATEGY_ABOVE(code, text) put(strategy, code, text);
 #define CP_SCOPE_SOURCE(enumerator, code, text) put(scope_source, code, text);
+#define CP_OPERATOR_SCOPE(enumerator, code, text) put(operator_scope, code, text);
 #define CP_MEMCPY_KIND(enumerator, text) put(memcpy_kind, CUPTI_ACTIVITY_MEMCPY_KIND_##enumerator, text);
 #define CP_MEMORY_KIND(enumerator, text) put(memory_kind, CUPTI_ACTIVITY_MEMORY_KIND_##enumerator, text);
 #define CP_SYNC_KIND(enumerator, text) put(sync_kind, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_##enumerator, text);
@@ -66,6 +69,7 @@ py::dict codes() {
   lists["range_kind"] = range_kind;
   lists["strategy"] = strategy;
   lists["scope_source"] = scope_source;
+  lists["operator_scope"] = operator_scope;
   lists["memcpy_kind"] = memcpy_kind;
   lists["memory_kind"] = memory_kind;
   lists["sync_kind"] = sync_kind;
@@ -86,7 +90,8 @@ py::list activities() {
 
 void register_schema(py::module_& m) {
   m.def("schema", &schema,
-        "[(table, time column or None, doc, [(column, NumPy dtype, is string index, unit, doc), ...]), ...]");
+        "[(table, time column or None, doc, [(column, NumPy dtype, is string index, unit, doc, is sparse), "
+        "...]), ...]");
   m.attr("CODES") = codes();
   m.attr("ACTIVITIES") = activities();
 }

@@ -19,6 +19,11 @@ constexpr ColumnType parse(std::string_view t) {
   return ColumnType::kStr;
 }
 
+// Names of columns that are words of C++ have a "_" behind them in schema.def.
+constexpr const char* name_of(const char* identifier) {
+  return std::string_view(identifier) == "operator_" ? "operator" : identifier;
+}
+
 // The rows of schema.def as constants: as statements they are one function of a thousand calls, which
 // compilers take minutes over when they instrument it.
 struct TableRow {
@@ -40,8 +45,10 @@ constexpr TableRow kTables[] = {
 #undef CP_SPARSE
 
 #define CP_TABLE(...)
-#define CP_COLUMN(table, name, type, unit, doc) {TableId::table, {#name, parse(#type), unit, doc, false}},
-#define CP_SPARSE(table, name, type, unit, doc) {TableId::table, {#name, parse(#type), unit, doc, true}},
+#define CP_COLUMN(table, name, type, unit, doc) \
+  {TableId::table, {name_of(#name), parse(#type), unit, doc, false}},
+#define CP_SPARSE(table, name, type, unit, doc) \
+  {TableId::table, {name_of(#name), parse(#type), unit, doc, true}},
 constexpr ColumnRow kColumns[] = {
 #include "store/schema.def"
 };

@@ -35,7 +35,7 @@ class GpuTime:
 
 def recorded_span(result: Result) -> tuple[int, int] | None:
     """From the first to the last thing recorded, ns; None where nothing was."""
-    names = ("kernels", "memcpys", "memsets", "graph_launches", "api_calls", "regions", "markers")
+    names = ("kernels", "memcpys", "memsets", "graph_launches", "api_calls", "regions", "operators", "markers")
     tables = [table for name in names if len(table := result.tables[name])]
     if not tables:
         return None

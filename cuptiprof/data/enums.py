@@ -10,6 +10,8 @@ SYNC_KINDS = _core.CODES["sync_kind"]
 OVERHEAD_KINDS = _core.CODES["overhead_kind"]
 SCOPE_SOURCES = _core.CODES["scope_source"]
 """``regions.source``: what a row is."""
+OPERATOR_SCOPES = _core.CODES["operator_scope"]
+"""``operators.scope``: what a row is to PyTorch (at::RecordScope)."""
 RANGE_KINDS = _core.CODES["range_kind"]
 """``metric_ranges.kind``: what was measured."""
 STRATEGIES = _core.CODES["strategy"]

@@ -74,7 +74,7 @@ class Losses(Mapping[str, int]):
 class Result:
     """An immutable set of tables (one attribute each: ``kernels``, ``memcpys``, ``memsets``, ``api_calls``,
     ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``overhead``, ``graph_launches``, ``contexts``,
-    ``streams``, ``devices``, ``regions``, ``markers``, ``stacks``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
+    ``streams``, ``devices``, ``regions``, ``operators``, ``markers``, ``stacks``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
 
     Times are in ns on the run clock (``clock_to_unix`` converts).
     """
@@ -94,6 +94,7 @@ class Result:
     streams: Table
     devices: Table
     regions: Table
+    operators: Table
     markers: Table
     stacks: Table
     metric_ranges: Table

@@ -30,13 +30,15 @@ _NOTEBOOK_TEXT = 80
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """One column of the schema: `dtype` is a NumPy dtype name; `is_text` columns hold indices into the string list."""
+    """One column of the schema: `dtype` is a NumPy dtype name; `is_text` columns hold indices into the string list; `is_sparse`
+    ones are 0 in most runs."""
 
     name: str
     dtype: str
     is_text: bool
     unit: str
     doc: str
+    is_sparse: bool = False
 
 
 @lru_cache(maxsize=1)

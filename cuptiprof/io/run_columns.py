@@ -57,13 +57,14 @@ class ParquetTable:
         for file in self._opened:
             file.close()
 
-    def require(self, column: str) -> None:
-        """
+    def require(self, spec: ColumnSchema) -> None:
+        """A sparse column need not be there: the run was saved by a cuptiprof that did not have it, and each row has 0.
+
         Raises:
             ResultError: there is no such column.
         """
-        if column not in self.names:
-            raise ResultError(f"{self.where}: column {column} is missing")
+        if spec.name not in self.names and not spec.is_sparse:
+            raise ResultError(f"{self.where}: column {spec.name} is missing")
 
     def column(self, spec: ColumnSchema, code: Code | None = None) -> Array:
         """A column as it is kept in memory; texts by their `code`.
@@ -73,6 +74,8 @@ class ParquetTable:
         """
         values = self._texts(spec, code) if code is not None else self._numbers(spec)
         with damaged(f"{self.where}: column {spec.name}"):
+            if spec.name not in self.names:
+                return np.zeros(self.rows, spec.dtype)
             return joined(values, self.rows, spec.dtype)
 
     def codes(self, spec: ColumnSchema, size: int) -> Array:
@@ -131,7 +134,7 @@ def read_strings(folder: OpenedFolder, rows: int) -> Strings:
         ResultError: missing or damaged.
     """
     file = ParquetTable(folder, "strings", rows)
-    file.require(TEXTS.name)
+    file.require(TEXTS)
     strings = Strings(file.texts())
     file.close()
     return strings
@@ -143,8 +146,9 @@ def read_configs(file: ParquetTable, strings: Strings) -> Table:
     Raises:
         ResultError: it is not, or as for `lazy_table`.
     """
-    file.require("config")
-    numbers = file.column(schema()["kernels"]["config"])
+    config = schema()["kernels"]["config"]
+    file.require(config)
+    numbers = file.column(config)
     if not np.array_equal(numbers, np.arange(file.rows)):
         raise ResultError(f"{file.where}: column config: damaged (it is not the number of the row)")
     return lazy_table(file, "launch_configs", strings, None)
@@ -157,8 +161,8 @@ def lazy_table(file: ParquetTable, name: str, strings: Strings, configs: Table |
         ResultError: a column is missing; for a small table also what is wrong with its values.
     """
     columns = schema()[name]
-    for column in columns:
-        file.require(column)
+    for spec in columns.values():
+        file.require(spec)
 
     def known(text: str) -> int:
         code = strings.find(text)

@@ -9,19 +9,11 @@ from cuptiprof.data.lazy_columns import Array
 from cuptiprof.data.tables import Strings, Table, schema
 from cuptiprof.io.run_columns import ParquetTable
 
-_OF_CALLS = ("step", "nvtx", "nvtx_start_end", "line", "stack")
-_OF_CAPTURES = ("region", "region_instance", "nvtx", "line", "stack", "known")
-_OF_WORK = (*_OF_CALLS, *(f"capture_{name}" for name in _OF_CAPTURES))
 LATER = {
-    "kernels": _OF_WORK,
-    "memcpys": _OF_WORK,
-    "memsets": _OF_WORK,
     "memory_pools": ("region", "region_instance", "thread"),
-    "memory": ("region", "region_instance", "thread", *_OF_CALLS),
-    "regions": ("source", "domain"),
-    "markers": ("metadata", "is_open"),
+    "memory": ("region", "region_instance", "thread"),
 }
-"""Columns that came after format 1: what they tell was not asked."""
+"""Columns that came after format 1 and are not sparse: what they tell was not asked."""
 
 
 def read_table(file: ParquetTable, name: str, strings: Strings) -> dict[str, Table]:
@@ -36,9 +28,9 @@ def read_table(file: ParquetTable, name: str, strings: Strings) -> dict[str, Tab
         if name == "kernels" and column == "config":
             continue
         if column in LATER.get(name, ()):
-            columns[column] = np.full(file.rows, strings.code("") if spec.is_text else 0, spec.dtype)
+            columns[column] = np.zeros(file.rows, spec.dtype)  # 0 is the empty string
             continue
-        file.require(column)
+        file.require(spec)
         columns[column] = file.column(spec, strings.code if spec.is_text else None)
     if name == "kernels":
         out["launch_configs"], columns["config"] = _configs(file, strings)
@@ -55,7 +47,7 @@ def _configs(file: ParquetTable, strings: Strings) -> tuple[Table, Array]:
     key = np.zeros(file.rows, np.int64)
     columns: dict[str, Array] = {}
     for column, spec in schema()["launch_configs"].items():
-        file.require(column)
+        file.require(spec)
         values = columns[column] = file.column(spec)
         if not len(values) or (values == values[0]).all():
             columns[column] = values[:1]  # of a column of one value no more is kept

@@ -104,6 +104,20 @@ def test_what_was_saved_is_what_is_read(run: Path) -> None:
     assert opened.kernels.codes("name").tolist() == saved.kernels.codes("name").tolist()
 
 
+@pytest.mark.parametrize("table", ["kernels", "memsets"])
+def test_a_run_from_before_a_sparse_column_has_zeros_there(table: str, run: Path) -> None:
+    old = pq.ParquetFile(part(run, table)).read()
+    later = ["operator", "operator_instance", "module", "backward"]
+    pq.write_table(old.drop_columns(later), part(run, table))
+    opened = cuptiprof.open(run).tables[table]
+    assert len(opened) == len(result().tables[table])
+    assert set(opened["operator"]) == set(opened["module"]) == {""}
+    assert not opened["backward"].any() and not opened["operator_instance"].any()
+    pq.write_table(old.drop_columns([*later, "stream"]), part(run, table))
+    with pytest.raises(ResultError, match="column stream is missing"):
+        cuptiprof.open(run)
+
+
 def test_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cuptiprof.io import run_writer
 
@@ -211,9 +225,10 @@ def test_what_is_seen_at_opening(damage: Callable[[Path], None], message: str, r
 def test_more_rows_than_memory(tmp_path: Path) -> None:
     """A few bytes may say that they are 10^13 rows."""
     table = run_columns.ParquetTable.__new__(run_columns.ParquetTable)
-    table.where, table.rows, table._files = tmp_path, 10**16, []
-    with pytest.raises(ResultError, match="damaged"):
-        table.column(run_columns.schema()["kernels"]["start"])
+    table.where, table.rows, table._files, table.names = tmp_path, 10**16, [], {"start"}
+    for column in ("start", "stack"):  # "stack" is sparse and not there
+        with pytest.raises(ResultError, match="damaged"):
+            table.column(run_columns.schema()["kernels"][column])
 
 
 def test_a_run_that_is_replaced_or_cut_after_it_was_opened(run: Path) -> None:
