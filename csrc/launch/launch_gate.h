@@ -64,13 +64,20 @@ class LaunchGate {
   uint32_t open(bool by_path, bool by_line) noexcept {
     x_by_path.store(by_path, std::memory_order_relaxed);
     x_by_line.store(by_line, std::memory_order_relaxed);
-    x_open.store(true, std::memory_order_relaxed);
+    x_shut.fetch_and(~kClosed, std::memory_order_relaxed);
     return x_epoch.fetch_add(1) + 1;
   }
-  void close() noexcept { x_open.store(false, std::memory_order_relaxed); }
+  void close() noexcept { x_shut.fetch_or(kClosed, std::memory_order_relaxed); }
+  // No launch of the step that runs is wanted.
+  void refuse_step(bool refused) noexcept {
+    if (refused)
+      x_shut.fetch_or(kStepRefused, std::memory_order_relaxed);
+    else
+      x_shut.fetch_and(~kStepRefused, std::memory_order_relaxed);
+  }
   void forget() noexcept { x_epoch.fetch_add(1); }
 
-  [[nodiscard]] bool is_open() const noexcept { return x_open.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool is_open() const noexcept { return x_shut.load(std::memory_order_relaxed) == 0; }
   [[nodiscard]] bool by_path() const noexcept { return x_by_path.load(std::memory_order_relaxed); }
   [[nodiscard]] bool by_line() const noexcept { return x_by_line.load(std::memory_order_relaxed); }
   [[nodiscard]] uint32_t epoch() const noexcept { return x_epoch.load(std::memory_order_relaxed); }
@@ -104,7 +111,9 @@ class LaunchGate {
   VerdictCache lines;  // by line_key
 
  private:
-  std::atomic<bool> x_open{false}, x_by_path{false}, x_by_line{false};
+  static constexpr uint32_t kClosed = 1, kStepRefused = 2;
+  std::atomic<uint32_t> x_shut{kClosed};  // why no launch is let through; 0: the gate is open
+  std::atomic<bool> x_by_path{false}, x_by_line{false};
   std::atomic<uint32_t> x_epoch{1};
 };
 

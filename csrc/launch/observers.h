@@ -59,6 +59,8 @@ class LaunchObserver {
   virtual bool looks_at_regions() const noexcept { return false; }
   // So can the line of the Python program.
   virtual bool looks_at_lines() const noexcept { return false; }
+  // While this training step runs no launch is wanted (its number + 1; 0: none was marked).
+  virtual bool refuses_step(uint32_t /*step*/) const noexcept { return false; }
 };
 
 class RegionObserver {

@@ -250,6 +250,14 @@ void Session::start_counters() {
   Activity::instance().observe({.launches = x_counters->launch_observer(),
                                 .regions = x_counters->region_observer(),
                                 .keeps_paths = true});
+  judge_step();
+}
+
+// Launches of a step of which none is wanted end at the gate.
+void Session::judge_step() noexcept {
+  const LaunchObserver* observer = x_counters ? x_counters->launch_observer() : nullptr;
+  g_launch_gate.refuse_step(observer &&
+                            observer->refuses_step(g_running_step.load(std::memory_order_relaxed)));
 }
 
 void Session::stop_counters(Deadline captures) noexcept {
@@ -265,6 +273,7 @@ void Session::stop_counters(Deadline captures) noexcept {
 void Session::step(uint32_t number) {
   require(x_state == State::kRunning || x_state == State::kPaused || x_state == State::kArmed, "step()");
   mark_step(number);
+  judge_step();
   // Steps in which nothing is collected take no turn among the pass groups.
   if (x_counters && x_state == State::kRunning) x_counters->step();
 }

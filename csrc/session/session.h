@@ -121,6 +121,7 @@ class Session {
                : 0;
   }
   void start_counters();
+  void judge_step() noexcept;
   void stop_counters(Deadline captures) noexcept;
   // Of a control call that begins now.
   Deadline capture_deadline() const noexcept;

@@ -46,6 +46,10 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
     const KernelFilter* f = x_options.selector.filter.get();
     return f && f->needs_regions() && f->spec().skip_before_match == 0;
   }
+  bool refuses_step(uint32_t step) const noexcept override {
+    const KernelFilter* f = x_options.selector.filter.get();
+    return f && !f->matches_step(step) && f->spec().skip_before_match == 0;
+  }
   bool looks_at_lines() const noexcept override {
     const KernelFilter* f = x_options.selector.filter.get();
     return f && f->needs_lines() && f->spec().skip_before_match == 0;

@@ -54,11 +54,8 @@ const LaunchSelector::Name* LaunchSelector::name_of(const char* symbol) noexcept
 
 bool LaunchSelector::wants(const char* symbol) noexcept {
   if (x_done.load(std::memory_order_relaxed)) return false;
-  // Launches that skip_before_match counts must be shown whatever their name and step.
+  // Launches that skip_before_match counts must be shown whatever their name.
   const bool all = x_options.filter && x_options.filter->spec().skip_before_match != 0;
-  if (!all && x_options.filter &&
-      !x_options.filter->matches_step(g_running_step.load(std::memory_order_relaxed)))
-    return false;
   const uint32_t epoch = g_launch_gate.epoch();
   const std::lock_guard lock(x_mutex);
   const Name* name = name_of(symbol);
