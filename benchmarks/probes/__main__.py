@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.gpu_work import Work, make_work
 from benchmarks.probes import (
+    allocations,
     attach,
     beside,
     buffers,
@@ -25,6 +26,8 @@ from benchmarks.probes import (
     capturing,
     clocks,
     counting,
+    graphs,
+    nvtx_copies,
     peers,
     ranges,
     sampling,
@@ -34,7 +37,22 @@ from benchmarks.probes import (
 Probe = Callable[[Work], dict[str, Any]]
 PROBES: dict[str, Probe] = {
     p.__name__: p
-    for m in (capabilities, attach, buffers, beside, ranges, counting, peers, tracing, capturing, sampling, clocks)
+    for m in (
+        capabilities,
+        attach,
+        buffers,
+        beside,
+        ranges,
+        counting,
+        peers,
+        tracing,
+        graphs,
+        capturing,
+        nvtx_copies,
+        allocations,
+        sampling,
+        clocks,
+    )
     for p in m.PROBES
 }
 PROBE_SECONDS = 25
