@@ -289,3 +289,34 @@ def test_the_example() -> None:
     assert lines[0].split() == ["abs", "load", "data@load", "epoch"]
     assert lines[1].split() == ["exp", "train/optimizer", "train", "epoch"]
     assert lines[-1] == "3 of 6 kernels in data@load"
+
+
+@pytest.mark.parametrize("level", ["full", "launch"])
+def test_a_graphs_kernels_know_the_ranges_that_captured_them(level: str) -> None:
+    """Beside those open at the launch; of a node that was added by hand, those open where it was added."""
+    run(f"""
+import nvtx
+from cuptiprof.sim.sim_device import Flag, Op
+STREAM = 70
+with cuptiprof.profile(device="sim", sources={{"nvtx": "{level}"}}) as prof:
+    with nvtx.annotate("capture", domain="model"):
+        sim.call(Op.GRAPH_BEGIN_CAPTURE, graph_id=5, stream=STREAM)
+        for layer in ("attention", "mlp"):
+            with nvtx.annotate(layer):
+                sim.launch(layer, stream=STREAM)
+        sim.launch("bare", stream=STREAM)
+        sim.call(Op.GRAPH_END_CAPTURE, graph_id=5, stream=STREAM)
+    sim.launch("by hand", graph_id=5, flags=Flag.ADD_NODE)
+    for _ in range(3):
+        with nvtx.annotate("decode"):
+            sim.call(Op.GRAPH_LAUNCH, graph_id=5, stream=3)
+k = prof.result().kernels
+assert set(k["nvtx"]) == {{"decode"}} and len(k) == 12, k["nvtx"]
+captured = set(zip(k["name"], k["capture_nvtx"], k["capture_known"].tolist()))
+assert captured == {{
+    ("attention", "model@capture/attention", 1),
+    ("mlp", "model@capture/mlp", 1),
+    ("bare", "model@capture", 1),
+    ("by hand", "", 1),
+}}, captured
+""")
