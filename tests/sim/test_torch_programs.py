@@ -1,0 +1,44 @@
+"""Programs of PyTorch whose backward runs on the engine's own threads: each launch belongs where its program says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+PROGRAMS = [
+    "a_perceptron", "a_cnn", "a_transformer", "checkpoints_reentrant", "checkpoints", "an_lstm", "a_gru", "an_rnn", "one_module_twice",
+    "optimizers", "two_trainers", "a_server", "a_loader", "accumulation", "a_function_of_its_own", "two_backwards", "gradients",
+    "a_gradient_in_forward", "tensor_hooks", "module_hooks", "an_evaluation_in_a_step", "scopes_of_torch",
+]  # fmt: skip
+
+
+def run(*options: str) -> dict[str, Any]:
+    """A line of each program by its name, from a process of their own: a backend is registered for good."""
+    command = [sys.executable, "-m", "torch_programs", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode in (0, 1), done.stderr
+    return {line["program"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.fixture(scope="module")
+def lines() -> dict[str, Any]:
+    return run()
+
+
+def test_every_program_ran(lines: dict[str, Any]) -> None:
+    assert list(lines) == PROGRAMS
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_launches_belong_where_the_program_says(program: str, lines: dict[str, Any]) -> None:
+    line = lines[program]
+    assert line["launches"] > 10 and line["wrong"] == [], line
+
+
+def test_a_lie_is_found() -> None:
+    lines = run("--lie", "a_perceptron", "checkpoints")
+    assert [line["wrong"] for line in lines.values()] == [[], []]

@@ -1,0 +1,74 @@
+"""Modules of a program: whose forward runs on a thread, and whose made a node of autograd's graph.
+
+By the program's own means: each module's `forward` is wrapped, and the nodes that its results lead to are marked when it returns, the inner
+modules' first. No sequence numbers, and nothing of torch's profiler.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from torch_programs.truth import Truth
+
+MODULE = "torch_programs.module"
+
+
+def node_module(node: Any) -> str:
+    """Path of the module whose forward made it; "": of none."""
+    while MODULE not in node.metadata:
+        node = node.metadata.get(
+            "parent_"
+        )  # where anomalies are looked for: the node that was evaluated when this one was made
+        if node is None:
+            return ""
+    return str(node.metadata[MODULE])
+
+
+def follow_modules(model: nn.Module, truth: Truth, root: str) -> None:
+    """Every call of the model's modules from now on. `root`: what paths begin with."""
+    for name, module in model.named_modules():
+        path = ".".join(filter(None, (root, name)))
+        vars(module)["forward"] = _followed(module.forward, truth, path)
+
+
+def _followed(forward: Any, truth: Truth, path: str) -> Any:
+    @functools.wraps(forward)
+    def followed(*args: Any, **kwargs: Any) -> Any:
+        _mark((args, kwargs), truth.open_module())  # what was made before is not this one's
+        truth.enter_module(path)
+        try:
+            out = forward(*args, **kwargs)
+            _mark(out, path)
+        finally:
+            truth.leave_module()
+        return out
+
+    return followed
+
+
+def _mark(value: Any, path: str) -> None:
+    """The nodes that lead here and that nobody has marked."""
+    nodes: list[Any] = []
+    _collect(value, nodes)
+    while nodes:
+        node = nodes.pop()
+        if node is None or node.name().endswith("AccumulateGrad") or MODULE in node.metadata:
+            continue
+        node.metadata[MODULE] = path
+        nodes += [n for n, _ in node.next_functions]
+
+
+def _collect(value: Any, nodes: list[Any]) -> None:
+    if isinstance(value, torch.Tensor):
+        nodes.append(value.grad_fn)
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            _collect(v, nodes)
+    elif isinstance(value, dict):
+        for v in value.values():
+            _collect(v, nodes)
