@@ -117,6 +117,8 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
           slot->launches.load(std::memory_order_relaxed) + kernels_launched(cbid, call.functionParams),
           std::memory_order_relaxed);
     }
+    if (slot->is_worker.load(std::memory_order_relaxed)) [[unlikely]]
+      note_backward_caller(*slot);
     const LaunchOrigin origin = launch_origin(*slot);
     if (!slot->ring.push({.time = now_ns(),
                           .task = task,

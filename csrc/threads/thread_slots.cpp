@@ -53,6 +53,7 @@ ThreadSlot* claim() noexcept {
     slot.next_wake = slot.ring.pushed() + kWakeEvents;
     slot.left_elsewhere.store(0, std::memory_order_relaxed);
     slot.in_backward.store(0, std::memory_order_relaxed);
+    slot.works_for = 0;
     slot.is_worker.store(is_worker(), std::memory_order_relaxed);
     slot.open.clear();
     slot.scopes.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collect/regions/backward_caller.h"
 #include "collect/regions/live_regions.h"
 #include "collect/regions/regions.h"
 
@@ -31,6 +32,7 @@ RegionToken hand_over(uint64_t task) noexcept {
   if (slot->open_regions <= slot->left_elsewhere.load(std::memory_order_relaxed) &&
       !slot->is_worker.load(std::memory_order_relaxed))
     return token;
+  if (slot->is_worker.load(std::memory_order_relaxed)) note_backward_caller(*slot);
   uint32_t number = g_tokens.fetch_add(1, std::memory_order_relaxed) + 1;
   if (number == 0) number = g_tokens.fetch_add(1, std::memory_order_relaxed) + 1;
   token.time = now_ns();
@@ -62,14 +64,16 @@ void backward_begins(uint64_t task) noexcept {
   // A worker that calls the engine again (checkpointing) still works for the thread it worked for.
   if (!slot || slot->is_worker.load(std::memory_order_relaxed)) return;
   slot->backward_task.store(task, std::memory_order_relaxed);
-  slot->in_backward.fetch_add(1, std::memory_order_release);
+  if (slot->in_backward.fetch_add(1, std::memory_order_release) == 0)
+    slot->marked_caller = mark_backward_caller(*slot);
   push(*slot, {now_ns(), task, {nullptr}, 0, EventKind::kBackwardBegins});
 }
 
 void backward_ends() noexcept {
   ThreadSlot* slot = this_thread_slot();
   if (!slot || slot->in_backward.load(std::memory_order_relaxed) == 0) return;
-  slot->in_backward.fetch_sub(1, std::memory_order_release);
+  if (slot->in_backward.fetch_sub(1, std::memory_order_release) == 1 && slot->marked_caller)
+    unmark_backward_caller();
   push(*slot, {now_ns(), 0, {nullptr}, 0, EventKind::kBackwardEnds});
 }
 

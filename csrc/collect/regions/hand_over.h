@@ -28,7 +28,8 @@ RegionToken hand_over(uint64_t task) noexcept;
 uint64_t adopt_region(const RegionToken& token, uint64_t task) noexcept;
 
 // The calling thread enters torch's autograd engine or leaves it: while it is inside, the engine's own
-// threads work for it. Several threads inside at once: nobody can say for which one they work.
+// threads work for it. Several threads inside at once: backward_caller.h says for which one they work; of a
+// torch that cannot tell, nobody can say.
 void backward_begins(uint64_t task) noexcept;
 void backward_ends() noexcept;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "collect/regions/backward_caller.h"
 #include "collect/regions/regions.h"
 #include "cupti/api.h"
 
@@ -38,8 +39,11 @@ void append_open(const ThreadSlot& slot, uint64_t task, Path& path) noexcept {
   }
 }
 
-// The only thread that is inside torch's autograd engine; null: none, or several.
+// The thread for which the calling one, of torch's autograd engine, works: as torch says, else the only one
+// that is inside the engine. Null: none, or several.
 const ThreadSlot* backward_caller() noexcept {
+  if (const ThreadSlot* marked = marked_backward_caller())
+    return marked->in_backward.load(std::memory_order_acquire) != 0 ? marked : nullptr;
   const ThreadSlot* only = nullptr;
   for (uint32_t i = 0; i < thread_slot_count(); ++i) {
     const ThreadSlot& other = thread_slot(i);

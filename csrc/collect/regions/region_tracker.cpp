@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "collect/regions/backward_caller.h"
 #include "collect/regions/regions.h"
 #include "collect/regions/scope_labels.h"
 
@@ -33,6 +34,7 @@ RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_
     : x_calls(calls), x_paths(path_bytes, losses), x_markers(losses), x_graphs(graphs) {
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
   // clock's times.
+  forget_backward_callers();
   for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).ring.drain(&drop);
 }
 
@@ -129,6 +131,9 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
     case EventKind::kBackwardEnds:
       backward_ends(slot);
       break;
+    case EventKind::kWorksFor:
+      x_threads[slot].works_for = e.id;
+      break;
     case EventKind::kRangeStart:
     case EventKind::kRangeEnd:
     case EventKind::kMark:
@@ -153,7 +158,7 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
 
 RegionTracker::Place RegionTracker::work_place(uint32_t slot, uint64_t task, int64_t time) const {
   const Place at = innermost(slot, task, time);
-  return at.instance == 0 && is_worker(slot) ? called_backward_from(time) : at;
+  return at.instance == 0 && is_worker(slot) ? called_backward_from(slot, time) : at;
 }
 
 RegionTracker::Place RegionTracker::place_of(const OpenRegion& r, int64_t time) const {
@@ -174,15 +179,24 @@ RegionTracker::Place RegionTracker::innermost(uint32_t slot, uint64_t task, int6
   return {};
 }
 
-// What torch's autograd threads work for: the thread that is inside the engine.
-RegionTracker::Place RegionTracker::called_backward_from(int64_t time) const {
-  if (x_backward.size() != 1) return {};  // of several callers nobody can say which
-  return innermost(x_backward[0].slot, x_backward[0].task, time);
+// The call of the engine that this autograd thread works for; null: none, or one of several.
+const RegionTracker::Backward* RegionTracker::served_by(uint32_t slot) const {
+  if (const uint32_t caller = x_threads[slot].works_for) {
+    const auto marked = std::find_if(x_backward.begin(), x_backward.end(),
+                                     [caller](const Backward& b) { return b.slot == caller - 1; });
+    return marked == x_backward.end() ? nullptr : &*marked;
+  }
+  return x_backward.size() == 1 ? &x_backward[0] : nullptr;
+}
+
+RegionTracker::Place RegionTracker::called_backward_from(uint32_t slot, int64_t time) const {
+  const Backward* caller = served_by(slot);
+  return caller ? innermost(caller->slot, caller->task, time) : Place{};
 }
 
 void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
   Place parent = innermost(slot, e.task, e.time);
-  if (parent.instance == 0 && is_worker(slot)) parent = called_backward_from(e.time);
+  if (parent.instance == 0 && is_worker(slot)) parent = called_backward_from(slot, e.time);
   ThreadState& t = x_threads[slot];
   OpenRegion& r = t.stacks[e.task].emplace_back();
   r.id = region_id(thread_slot(slot), position);
@@ -237,6 +251,7 @@ void RegionTracker::end_thread(Store& store, uint32_t slot, int64_t now) {
     }
   t.stacks.clear();
   t.open = 0;
+  t.works_for = 0;
   std::erase_if(x_backward, [slot](const Backward& b) { return b.slot == slot; });
 }
 
@@ -278,8 +293,8 @@ RegionTracker::Frame RegionTracker::frame_of(uint32_t slot, Stack& stack, uint64
     const auto outermost = x_threads[slot].stacks.find(0);
     if (task != 0 && outermost != x_threads[slot].stacks.end() && !outermost->second.empty())
       around = frame_of(slot, outermost->second, 0);
-    else if (is_worker(slot) && x_backward.size() == 1)
-      around = frame_of(x_backward[0].slot, x_backward[0].task);
+    else
+      around = frame_of_caller(slot);
   }
   for (; first < stack.size(); ++first) {
     OpenRegion& r = stack[first];
@@ -301,9 +316,12 @@ RegionTracker::Frame RegionTracker::frame_of(uint32_t slot, uint64_t task) {
     const auto found = t.stacks.find(key);
     if (found != t.stacks.end() && !found->second.empty()) return frame_of(slot, found->second, key);
   }
-  if (is_worker(slot) && x_backward.size() == 1 && x_backward[0].slot != slot)
-    return frame_of(x_backward[0].slot, x_backward[0].task);
-  return nullptr;
+  return frame_of_caller(slot);
+}
+
+RegionTracker::Frame RegionTracker::frame_of_caller(uint32_t slot) {
+  const Backward* caller = is_worker(slot) ? served_by(slot) : nullptr;
+  return caller && caller->slot != slot ? frame_of(caller->slot, caller->task) : nullptr;
 }
 
 void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open) {

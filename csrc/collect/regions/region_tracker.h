@@ -80,6 +80,7 @@ class RegionTracker {
     size_t applied = 0;
     uint64_t first = 0;        // ring position of pending[0]
     LaunchOrigin node_origin;  // of the next graph node that is created
+    uint32_t works_for = 0;    // of an autograd thread: the caller's slot + 1; 0: nobody says
   };
   // A region that was handed over (hand_over.h), until somebody adopts it.
   struct Token {
@@ -108,8 +109,10 @@ class RegionTracker {
   Place work_place(uint32_t slot, uint64_t task, int64_t time) const;
   Place innermost(uint32_t slot, uint64_t task, int64_t time) const;
   Place place_of(const OpenRegion& r, int64_t time) const;
-  // Where work of torch's autograd threads belongs: by the regions of the one thread that called backward.
-  Place called_backward_from(int64_t time) const;
+  // Where work of torch's autograd threads belongs: by the regions of the thread that called backward.
+  const Backward* served_by(uint32_t slot) const;
+  Place called_backward_from(uint32_t slot, int64_t time) const;
+  Frame frame_of_caller(uint32_t slot);
   Frame frame_of(uint32_t slot, uint64_t task);
   Frame frame_of(uint32_t slot, Stack& stack, uint64_t task);
   // One of torch's autograd threads.

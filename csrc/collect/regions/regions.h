@@ -58,6 +58,9 @@ bool push_after_all(ThreadSlot& slot, const Event& e) noexcept;
   return region_id(slot, pushed - 1);
 }
 
+// One of torch's autograd threads, before an event that depends on it: for whom it works (backward_caller.h).
+void note_backward_caller(ThreadSlot& slot) noexcept;
+
 // Called where `mode`, read by the caller, has kRegionsOn. Takes ownership of metadata. Returns what
 // exit_region wants. 0: not recorded (counted); then there is nothing to leave.
 inline uint64_t enter_region(uint32_t mode, uint32_t name, RegionMetadata* metadata, uint64_t task) noexcept {
@@ -67,6 +70,8 @@ inline uint64_t enter_region(uint32_t mode, uint32_t name, RegionMetadata* metad
     count(g_beyond_slots);
     return 0;
   }
+  if (slot->is_worker.load(std::memory_order_relaxed)) [[unlikely]]
+    note_backward_caller(*slot);
   const int64_t time = now_ns();
   const uint64_t id = push_opening(*slot, {time, task, {metadata}, name, EventKind::kEnter});
   if (id == 0) [[unlikely]] {
