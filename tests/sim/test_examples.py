@@ -1,4 +1,4 @@
-"""The benchmarks of examples/ run as their first lines say, on the simulated device, and print what they are there for."""
+"""The benchmarks and integrations of examples/ run as their first lines say, on the simulated device, and print what they are there for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import cuptiprof
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -110,6 +112,20 @@ def test_exports(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_needs_a_setup_or_an_end(tmp_path: Path, name: str, arguments: list[str]) -> None:
     assert len(re.findall(r"^(sort|forward_cold) .*us ", bench(tmp_path, name, *arguments), re.MULTILINE)) == 1
+
+
+def test_lightning(tmp_path: Path) -> None:
+    run(tmp_path, str(EXAMPLES / "train_lightning.py"))
+    kept = cuptiprof.open(tmp_path / "fit.cuptiprof")
+    forward = "run_training_epoch/run_training_batch/[LightningModule]Classifier.optimizer_step/[Strategy]SingleDeviceStrategy.training_step/forward"
+    assert set(kept.kernels["step"]) == {3, 4, 5} and forward in kept.kernels["region"].tolist()
+
+
+def test_hugging_face(tmp_path: Path) -> None:
+    said = run(tmp_path, str(EXAMPLES / "train_hugging_face.py"))
+    assert re.search(r" micro_batch$", said, re.MULTILINE) and "saved: " in said
+    said = run(tmp_path, "-m", "cuptiprof", "report", "--view", "regions", "runs")
+    assert re.search(r" evaluate$", said, re.MULTILINE)
 
 
 def test_each_example_says_how_to_run_it() -> None:

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "cuptiprof"
 # From the ground up: a room imports those before it.
 ROOMS = (
     "errors", "version", "_core", "text", "data", "filter", "regions", "analysis", "io", "sim", "device", "metrics",
-    "counters", "report", "session", "bench", "verify", "doctor", "cli",
+    "counters", "report", "session", "bench", "verify", "doctor", "cli", "integrations",
 )  # fmt: skip
 
 # Objects that can save and show themselves.
@@ -36,6 +36,11 @@ ONLY_IN = {
     "matplotlib": ("bench/plots/",),
     "jinja2": ("bench/results/sweep_page.py",),
     "pynvml": ("device/gpu_clocks.py",),
+    "lightning": ("integrations/",),
+    "pytorch_lightning": ("integrations/",),
+    "transformers": ("integrations/",),
+    "accelerate": ("integrations/",),
+    "IPython": ("integrations/",),
 }
 
 
