@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,8 +81,10 @@ def region_tree(result: Result) -> RegionTree:
     return path_tree(result.regions.strings, columns)
 
 
-def path_tree(strings: Sequence[str], columns: Sequence[Array]) -> RegionTree:
-    """The tree of the region paths in these columns, each of shape (rows,) with indices of `strings`."""
+def path_tree(
+    strings: Sequence[str], columns: Sequence[Array], split: Callable[[str], list[str]] = _core.split_region_path
+) -> RegionTree:
+    """The tree of the paths in these columns, each of shape (rows,) with indices of `strings`; `split` makes names of a path."""
     used = np.unique(np.concatenate([distinct(codes) for codes in columns]))
     names: list[str] = []
     paths: list[tuple[str, ...]] = []
@@ -92,7 +94,7 @@ def path_tree(strings: Sequence[str], columns: Sequence[Array]) -> RegionTree:
     for code in used.tolist():
         path = strings[code]
         node = -1
-        for name in _core.split_region_path(path) if path else [NO_REGION]:
+        for name in split(path) if path else [NO_REGION]:
             shown = _STEP.sub("ProfilerStep#*", name)
             found = known.get((node, shown))
             if found is None:

@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from cuptiprof.data import enums
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
+from cuptiprof.io.kineto_operators import OperatorEvents
+from cuptiprof.io.open_spans import Inherited, Placed, Spans, spans_at
 from cuptiprof.io.trace_file import read_trace_file
+from cuptiprof.text.names import escape_name
 
 _LONGEST = 2**62  # ns; what is beyond is no time
 
@@ -39,12 +42,9 @@ _DEVICE_FIELDS = {
     "sharedMemPerMultiprocessor": "max_shared_memory_per_multiprocessor",
 }
 
+_WORK = ("kernels", "memcpys", "memsets")
+
 Event = dict[str, Any]
-
-
-def escape_name(name: str) -> str:
-    """A region name as one component of a region path."""
-    return name.replace("\\", "\\\\").replace("/", "\\/")
 
 
 def read_json(path: Path) -> Any:
@@ -117,51 +117,6 @@ def distributed(info: Any) -> dict[str, Any]:
         return {}
 
 
-class Placed(NamedTuple):
-    """One region instance in its place in the tree."""
-
-    start: int
-    end: int
-    path: str
-    code: int
-    instance: int
-    depth: int
-
-
-Spans = list[Placed]
-
-
-class Innermost:
-    """The innermost of properly nested spans (by start) that is open at rising times."""
-
-    def __init__(self, spans: Spans) -> None:
-        self._spans = spans
-        self._next = 0
-        self._stack: Spans = []
-
-    def at(self, t: int) -> Placed | None:
-        while self._next < len(self._spans) and self._spans[self._next].start <= t:
-            self._stack.append(self._spans[self._next])
-            self._next += 1
-            # What ended before the new one began is not under it.
-            while len(self._stack) > 1 and self._stack[-2].end <= self._stack[-1].start:
-                del self._stack[-2]
-        while self._stack and self._stack[-1].end <= t:
-            self._stack.pop()
-        return self._stack[-1] if self._stack else None
-
-
-class Inherited:
-    """The innermost open span of the only thread that has one open, at rising times."""
-
-    def __init__(self, threads: list[Spans]) -> None:
-        self._threads = [Innermost(s) for s in threads]
-
-    def at(self, t: int) -> Placed | None:
-        opened = [s for s in (thread.at(t) for thread in self._threads) if s is not None]
-        return opened[0] if len(opened) == 1 else None
-
-
 class _Columns:
     """Rows being collected, by column."""
 
@@ -184,19 +139,22 @@ class _Importer:
         self.rows = {
             n: _Columns(n)
             for n in (
-                "kernels", "launch_configs", "memcpys", "memsets", "api_calls", "synchronizations", "regions", "markers",
-                "overhead", "devices",
+                "kernels", "launch_configs", "memcpys", "memsets", "api_calls", "synchronizations", "regions", "overhead",
+                "devices",
             )
         }  # fmt: skip
         self.configs: dict[tuple[int, ...], int] = {}
+        self.external: dict[str, list[int]] = {n: [] for n in _WORK}
         self.spans: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
-        self.autograd_threads: set[int] = set()
+        self.operators = OperatorEvents(self.strings)
         self.instances = 0
         self.unknown = 0
 
     def event(self, e: Event) -> None:
-        category = e.get("cat")
-        handler = self._HANDLERS.get(str(category).lower())
+        category = str(e.get("cat")).lower()
+        handler = self._HANDLERS.get(category)
+        if category == "fwdbwd" and e.get("ph") in ("s", "f"):
+            self.operators.arrow(e["ph"], count(e.get("id"), 63), number(e.get("tid")) % 2**32, to_ns(e["ts"]))
         if handler is None or e.get("ph") != "X":
             return
         start = to_ns(e["ts"])
@@ -226,6 +184,7 @@ class _Importer:
             queued=max(count(args.get("queued"), 63) - self.base, 0), graph_id=count(args.get("graph id")),
             graph_node_id=count(args.get("graph node id"), 64), **self.place(args, e),
         )  # fmt: skip
+        self.launched("kernels", args)
 
     def place(self, args: Event, e: Event) -> dict[str, int]:
         return {
@@ -234,6 +193,10 @@ class _Importer:
             "stream": count(args.get("stream", e.get("tid"))),
             "correlation_id": count(args.get("correlation")),
         }
+
+    def launched(self, rows: str, args: Event) -> None:
+        """The External id of a piece of work."""
+        self.external[rows].append(number(args.get("External id")) % 2**32)
 
     def memcpy(self, e: Event, args: Event, start: int, end: int) -> None:
         match = _MEMCPY.match(str(e["name"]))
@@ -246,6 +209,7 @@ class _Importer:
             src_device=count(args.get("fromDevice", place["device"])), dst_device=to_device,
             src_context=place["context"], dst_context=place["context"], is_peer=int("toDevice" in args), bandwidth=bandwidth(args), **place,
         )  # fmt: skip
+        self.launched("memcpys", args)
 
     def memset(self, e: Event, args: Event, start: int, end: int) -> None:
         kind = str(e["name"]).partition("(")[2].rstrip(")")
@@ -253,6 +217,7 @@ class _Importer:
             start=start, end=end, bytes=count(args.get("bytes"), 64),
             memory_kind=enums.code_of(enums.MEMORY_KINDS, kind), bandwidth=bandwidth(args), **self.place(args, e),
         )  # fmt: skip
+        self.launched("memsets", args)
 
     def api(self, e: Event, args: Event, start: int, end: int) -> None:
         self.rows["api_calls"].add(
@@ -273,13 +238,9 @@ class _Importer:
     def region(self, e: Event, args: Event, start: int, end: int) -> None:
         self.spans[number(e.get("tid")) % 2**32].append((start, end, str(e["name"])))
 
-    def marker(self, e: Event, args: Event, start: int, end: int) -> None:
-        if str(e["name"]).startswith("autograd::engine::"):
-            self.autograd_threads.add(number(e.get("tid")) % 2**32)
-        self.rows["markers"].add(
-            start=start, end=end, name=self.strings.code(str(e["name"])), category=self.strings.code(str(e["cat"])),
-            id=number(args.get("External id")) % 2**32, thread=number(e.get("tid")) % 2**32, domain=0,
-        )  # fmt: skip
+    def operator(self, e: Event, args: Event, start: int, end: int) -> None:
+        thread, external = number(e.get("tid")) % 2**32, number(args.get("External id")) % 2**32
+        self.operators.add(str(e["name"]), start, end, thread, external, args)
 
     def overhead(self, e: Event, args: Event, start: int, end: int) -> None:
         self.rows["overhead"].add(start=start, end=end, kind=enums.code_of(enums.OVERHEAD_KINDS, str(e["name"])))
@@ -293,7 +254,7 @@ class _Importer:
         "cuda_driver": api,
         "cuda_sync": sync,
         "user_annotation": region,
-        "cpu_op": marker,
+        "cpu_op": operator,
         "overhead": overhead,
     }
 
@@ -304,7 +265,7 @@ class _Importer:
         trace does not say which thread called backward.
         """
         placed: dict[int, Spans] = {}
-        workers = self.autograd_threads
+        workers = self.operators.autograd_threads
         for thread in sorted(self.spans, key=lambda t: t in workers):
             spans = sorted(self.spans[thread], key=lambda s: (s[0], -s[1]))
             inherit = Inherited([placed[t] for t in placed if t not in workers]) if thread in workers else None
@@ -335,32 +296,49 @@ class _Importer:
     def attribute(self, placed: dict[int, Spans]) -> None:
         """Thread and region of every call, and through the correlation ID of the work it caused."""
         api = self.rows["api_calls"].values
-        sites: dict[int, tuple[int, int, int]] = {}
+        sites: dict[int, tuple[int, int, int, int]] = {}
         by_thread: dict[int, list[int]] = defaultdict(list)
         for i, thread in enumerate(api["thread"]):
             by_thread[thread].append(i)
-        caused = {c for n in ("kernels", "memcpys", "memsets") for c in self.rows[n].values["correlation_id"]}
+        caused = {c for n in _WORK for c in self.rows[n].values["correlation_id"]}
         codes, instances = [0] * len(api["start"]), [0] * len(api["start"])
+        workers = self.operators.autograd_threads
         for thread, calls in by_thread.items():
-            own = Innermost(placed.get(thread, []))
-            works_for_another = thread in self.autograd_threads
-            others = Inherited([p for t, p in placed.items() if t not in self.autograd_threads])
             calls.sort(key=lambda i: api["start"][i])
-            for i in calls:
-                t, correlation = api["start"][i], api["correlation_id"][i]
-                span = own.at(t) or (others.at(t) if works_for_another else None)
+            times = [api["start"][i] for i in calls]
+            for i, t, span in zip(calls, times, spans_at(placed, workers, thread, times), strict=True):
+                correlation = api["correlation_id"][i]
                 if correlation not in caused:
                     continue
                 if span is not None:
                     codes[i], instances[i] = span.code, span.instance
-                sites[correlation] = (thread, codes[i], instances[i])
+                sites[correlation] = (thread, codes[i], instances[i], t)
         api["region"], api["region_instance"] = codes, instances
-        for name in ("kernels", "memcpys", "memsets"):
+        for name in _WORK:
             rows = self.rows[name].values
-            found = [sites.get(c, (0, 0, 0)) for c in rows["correlation_id"]]
+            found = [sites.get(c, (0, 0, 0, 0)) for c in rows["correlation_id"]]
             rows["thread"] = [f[0] for f in found]
             rows["region"] = [f[1] for f in found]
             rows["region_instance"] = [f[2] for f in found]
+            time = np.array([f[3] for f in found], np.int64)
+            launched = self.operators.launches(
+                np.asarray(rows["thread"], np.int64), time, np.asarray(self.external[name], np.int64)
+            )
+            rows["operator_instance"], rows["operator"], rows["backward"] = (column.tolist() for column in launched)
+
+    def operator_table(self, placed: dict[int, Spans]) -> Table:
+        """The operators, each in the innermost region open where it began."""
+        operators = self.operators
+        rows: dict[int, list[int]] = defaultdict(list)
+        for i in operators.by_start():
+            rows[operators.threads[i]].append(i)
+        regions = np.zeros((len(operators), 2), np.int64)
+        for thread, mine in rows.items():
+            times = [operators.starts[i] for i in mine]
+            for i, span in zip(mine, spans_at(placed, operators.autograd_threads, thread, times), strict=True):
+                if span is not None:
+                    regions[i] = span.code, span.instance
+        return Table.from_columns("operators", operators.columns(regions), self.strings)
 
     def devices(self, properties: Any) -> None:
         if isinstance(properties, str) and len(properties) < 1 << 20:  # older traces hold the list as Python text
@@ -390,7 +368,7 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
     """Open a torch.profiler trace (JSON, plain or compressed by gzip or Zstandard).
 
     Kernels, copies and sets carry the thread of their launch call and the innermost user annotation open there at the
-    call. Operators (``cpu_op``) are in ``markers``. Events that make no sense are counted in ``losses["unknown_records"]``.
+    call, and the innermost operator. Events that make no sense are counted in ``losses["unknown_records"]``.
 
     Raises:
         ResultError: unreadable, truncated, too large, or not such a trace.
@@ -412,11 +390,13 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             importer.unknown += 1
     importer.devices(top.get("deviceProperties"))
-    importer.attribute(importer.build_regions())
+    placed = importer.build_regions()
+    importer.attribute(placed)
     strings = importer.strings
     configs = importer.rows["launch_configs"].table(strings)
     tables = {n: c.table(strings, configs if n == "kernels" else None) for n, c in importer.rows.items()}
     tables["launch_configs"] = configs
+    tables["operators"] = importer.operator_table(placed)
     group = distributed(top.get("distributedInfo"))
     metadata: dict[str, Any] = {
         "format": 1,

@@ -20,6 +20,7 @@ from cuptiprof.regions.decorating import decorated
 from cuptiprof.regions.hand_over import Following
 from cuptiprof.session.arguments import check_arguments
 from cuptiprof.session.assemble import assemble, clock_pair, run_metadata
+from cuptiprof.session.beside_kineto import TorchProfilerWatch
 from cuptiprof.session.callers import warn_caller
 from cuptiprof.session.control import Control
 from cuptiprof.session.held import Held
@@ -27,7 +28,6 @@ from cuptiprof.session.schedule import Action, Schedule
 from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
-from cuptiprof.session.torch_profiler import TorchProfilerWatch
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters

@@ -175,9 +175,9 @@ class TracePlayer:
                 time.sleep(delay)
 
     def _autograd_threads(self) -> set[int]:
-        markers = self.result.markers
-        engine = np.array([s.startswith("autograd::") for s in markers.strings], bool)
-        return set(markers.codes("thread")[engine[markers.codes("name")]].tolist()) if len(markers) else set()
+        operators = self.result.operators
+        engine = np.array([s.startswith("autograd::") for s in operators.strings], bool)
+        return set(operators.codes("thread")[engine[operators.codes("name")]].tolist()) if len(operators) else set()
 
     def _steps(self, ops: Ops) -> Iterator[ReplayStep]:
         """Everything in order of time; consecutive ops of a thread are one step unless the pace is to be kept."""

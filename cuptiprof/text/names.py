@@ -23,6 +23,11 @@ def display_name(name: str, demangle: bool = True) -> str:
     return _core.demangle(name) if demangle else name
 
 
+def escape_name(name: str) -> str:
+    """A region's or operator's name as one component of a path."""
+    return name.replace("\\", "\\\\").replace("/", "\\/")
+
+
 def printable(text: str) -> str:
     """``text`` with every control, bidirectional and invisible character as a visible ``\\xNN`` or ``\\uNNNN``."""
     return _UNPRINTABLE.sub(_escape, text)

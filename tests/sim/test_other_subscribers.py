@@ -14,7 +14,7 @@ import cuptiprof
 from cuptiprof import _core
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import CuptiError
-from cuptiprof.session.torch_profiler import TorchProfilerWarning
+from cuptiprof.session.beside_kineto import TorchProfilerWarning
 from cuptiprof.sim.sim_device import SimDevice, library_path
 
 

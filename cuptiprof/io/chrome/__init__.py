@@ -16,7 +16,7 @@ from cuptiprof.analysis.kernel_counters import match
 from cuptiprof.data.codes import distinct_rows
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Array
-from cuptiprof.io.chrome import counter_tracks, gpu_slices, host_slices
+from cuptiprof.io.chrome import counter_tracks, gpu_slices, host_slices, operator_slices
 from cuptiprof.io.chrome.clock import Clock
 from cuptiprof.io.chrome.header import TrackRow, members, row_names
 from cuptiprof.io.chrome.identity import Identity
@@ -32,6 +32,7 @@ _TIMED = (
     "overhead",
     "graph_launches",
     "regions",
+    "operators",
     "markers",
 )
 
@@ -155,15 +156,15 @@ class _Layout:
 
     def _host_rows(self) -> None:
         tables, pid = self.result.tables, self.who.pid
-        regions, markers = tables["regions"], tables["markers"]
-        thread = np.concatenate([regions["thread"], markers["thread"]]).astype(np.int64)
-        row = nested_rows(
-            thread,
-            np.concatenate([regions["start"], markers["start"]]),
-            np.concatenate([regions["end"], markers["end"]]),
+        named_slices = [tables[name] for name in ("regions", "operators", "markers")]
+        thread, start, end = (
+            np.concatenate([table[column] for table in named_slices]).astype(np.int64)
+            for column in ("thread", "start", "end")
         )
+        row = nested_rows(thread, start, end)
         tid = thread + row * HOST_ROW_STEP
-        self.region_tid, self.marker_tid = tid[: len(regions)], tid[len(regions) :]
+        edges = np.cumsum([len(table) for table in named_slices])[:-1]
+        self.region_tid, self.operator_tid, self.marker_tid = np.split(tid, edges)
         named = _thread_names(self.result)
         for number, on, k in distinct_rows(tid, thread, row)[0].tolist():
             name = named.get(on, f"thread {on}") + (f" (overlapping {k})" if k else "")
@@ -182,6 +183,7 @@ class _Layout:
     def events(self) -> Iterator[list[str]]:
         result, who = self.result, self.who
         yield from host_slices.region_events(result, who, self.region_tid)
+        yield from operator_slices.operator_events(result, who, self.operator_tid)
         yield from host_slices.marker_events(result, who, self.marker_tid)
         yield from host_slices.call_events(result, who)
         yield from host_slices.gpu_region_events(result, who, self.spans, self.span_tid)
@@ -195,6 +197,7 @@ class _Layout:
         started = np.zeros(len(result.tables["api_calls"]), bool)
         for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
             yield from host_slices.flow_events(result, who, name, tid, started)
+        yield from operator_slices.forward_events(result, who, self.operator_tid)
         yield [self._end()]
 
     def _end(self) -> str:

@@ -34,7 +34,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
     launches = LaunchArgs(result)
     ids = kernel_names(table, demangle)
     names = quoted(ids.names)
-    external = who.external_ids(table["correlation_id"], table["region_instance"])
+    external = who.external_ids(table)
     counters = kernel_args(result)
     stacks = CallStacks(result)
     for rows in chunks(len(table)):
@@ -92,7 +92,7 @@ def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = Tr
 
 def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     table = result.tables["memcpys"]
-    external = who.external_ids(table["correlation_id"], table["region_instance"])
+    external = who.external_ids(table)
     stacks = CallStacks(result)
     for rows in chunks(len(table)):
         get = _getter(table, rows)
@@ -112,7 +112,7 @@ def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[st
 
 def memset_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     table = result.tables["memsets"]
-    external = who.external_ids(table["correlation_id"], table["region_instance"])
+    external = who.external_ids(table)
     stacks = CallStacks(result)
     for rows in chunks(len(table)):
         names = [f'"Memset ({_word(MEMORY_KINDS, kind)})"' for kind in table["memory_kind"][rows].tolist()]
@@ -157,7 +157,7 @@ def _copies(
 def graph_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
     """Graph launches whose nodes were not recorded: one slice for the whole graph."""
     table = result.tables["graph_launches"].where(traced_graphs(result))
-    external = who.external_ids(table["correlation_id"], table["region_instance"])
+    external = who.external_ids(table)
     for rows in chunks(len(table)):
         get = _getter(table, rows)
         start = table["start"][rows]

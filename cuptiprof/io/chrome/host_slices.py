@@ -15,9 +15,6 @@ from cuptiprof.io.chrome.gpu_slices import chunks
 from cuptiprof.io.chrome.identity import Identity
 from cuptiprof.io.chrome.json_text import microseconds, quoted_codes
 
-# Categories of the markers of an imported trace that Kineto itself writes; NVTX ranges are annotations to it.
-_MARKER_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cpu_instant_event", "Trace")
-
 
 def call_events(result: Result, who: Identity) -> Iterator[list[str]]:
     """CUDA runtime and driver calls."""
@@ -106,34 +103,28 @@ def gpu_region_events(result: Result, who: Identity, spans: dict[str, Array], ti
 
 
 def marker_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
-    """NVTX ranges and marks, and the operators of an imported trace."""
+    """Steps, NVTX ranges and marks."""
     table = result.tables["markers"]
     strings = table.strings
     for rows in chunks(len(table)):
         start = table["start"][rows]
         duration = table["end"][rows] - start
         texts = []
-        for name, ts, dur, ns, row, key, category, domain in zip(
+        for name, ts, dur, ns, row, domain in zip(
             quoted_codes(table.codes("name")[rows], strings),
             who.clock.ts(start),
             microseconds(duration),
             duration.tolist(),
             tid[rows].tolist(),
-            table["id"][rows].tolist(),
-            table.codes("category")[rows].tolist(),
             table.codes("domain")[rows].tolist(),
             strict=True,
         ):
-            kineto = strings[category] in _MARKER_CATEGORIES
-            cat = json.dumps(strings[category]) if kineto else '"user_annotation"'
-            args = [f'"External id":{key}'] if key else []
-            if strings[domain]:
-                args.append(f'"domain":{json.dumps(strings[domain])}')
-            head = f'"cat":{cat},"name":{name},"pid":{who.pid},"tid":{row},"ts":{ts}'
-            if ns == 0 and not kineto:
-                texts.append(f'{{"ph":"i","s":"t",{head},"args":{{{",".join(args)}}}}}')
+            args = f'"domain":{json.dumps(strings[domain])}' if strings[domain] else ""
+            head = f'"cat":"user_annotation","name":{name},"pid":{who.pid},"tid":{row},"ts":{ts}'
+            if ns == 0:
+                texts.append(f'{{"ph":"i","s":"t",{head},"args":{{{args}}}}}')
             else:
-                texts.append(f'{{"ph":"X",{head},"dur":{dur},"args":{{{",".join(args)}}}}}')
+                texts.append(f'{{"ph":"X",{head},"dur":{dur},"args":{{{args}}}}}')
         yield texts
 
 

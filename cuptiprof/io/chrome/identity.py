@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64, Parts
-from cuptiprof.data.codes import distinct_rows, renumbered
+from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.analysis.nesting import innermost
+from cuptiprof.data.codes import distinct_rows
 from cuptiprof.data.result import Result
-from cuptiprof.data.tables import Array
+from cuptiprof.data.tables import Array, Table
 from cuptiprof.io.chrome.clock import Clock
 
 
@@ -16,19 +17,20 @@ class Identity:
 
     Attributes:
         pid: process ID of the program (of regions and markers, which do not carry one).
-        region_base: External id of region instance i is ``region_base + i``; markers keep the ids they have.
+        region_base: External id of region instance i is ``region_base + i``; that of an operator is its instance.
         clock: the trace's times.
     """
 
     def __init__(self, result: Result, clock: Clock) -> None:
         self.clock = clock
-        api, markers = result.tables["api_calls"], result.tables["markers"]
+        api = result.tables["api_calls"]
         pid = result.metadata.get("pid")
         if isinstance(pid, int) and pid > 0:
             self.pid = pid
         else:
             self.pid = int(np.bincount(api["process"]).argmax()) if len(api) and api["process"].max() < 1 << 24 else 0
-        self.region_base = int(markers["id"].max()) if len(markers) else 0
+        self._operators = result.tables["operators"]
+        self.region_base = int(self._operators["instance"].max()) if len(self._operators) else 0
         self._device_of_context = self._devices(result)
         self._call_order = np.argsort(api["correlation_id"], kind="stable")
         self._call_ids = api["correlation_id"][self._call_order]
@@ -42,13 +44,13 @@ class Identity:
         found = (self._call_ids[at] == correlation_id) & (np.asarray(correlation_id) != 0)
         return np.where(found, self._call_order[at], -1)
 
-    def external_ids(self, correlation_id: Array, region_instance: Array) -> Int64:
-        """External id of GPU work: that of its launch call, else of its region; 0: none."""
-        call = self.calls(correlation_id)
-        own = self._region_ids(region_instance)
-        if not len(self.call_external_id):
-            return own
-        return np.where(call >= 0, np.where(self.call_external_id[call] > 0, self.call_external_id[call], own), own)
+    def external_ids(self, work: Table) -> Int64:
+        """External id of GPU work: that of the operator, else of the region that launched it; 0: none."""
+        region = self._region_ids(work["region_instance"])
+        if "operator_instance" not in work:  # a graph's launch
+            return region
+        operator = work["operator_instance"].astype(np.int64)
+        return np.where(operator > 0, operator, region)
 
     def device_of_context(self, context: Array) -> Int64:
         """Device of each context; 0 for one that was never seen."""
@@ -65,22 +67,13 @@ class Identity:
         return np.where(instance > 0, instance + self.region_base, 0)
 
     def _external_ids(self, result: Result) -> Int64:
-        """External id of each API call: the innermost operator (marker with an id) around it, else its region."""
-        api, markers = result.tables["api_calls"], result.tables["markers"]
+        """External id of each API call: the innermost operator around it, else its region."""
+        api, operators = result.tables["api_calls"], self._operators
         own = self._region_ids(api["region_instance"])
-        has_id = np.flatnonzero(markers["id"] > 0)
-        if not len(has_id) or not len(api):
+        if not len(operators) or not len(api):
             return own
-        operators = markers.where(markers["id"] > 0)
-        threads, which = renumbered(np.concatenate([operators["thread"], api["thread"]]))
-        operators_of, calls_of = (Parts(part, len(threads)) for part in np.split(which, [len(operators)]))
-        for thread in range(len(threads)):
-            mine, rows = operators_of[thread], calls_of[thread]
-            found = _innermost(
-                operators["start"][mine], operators["end"][mine], operators["id"][mine], api["start"][rows]
-            )
-            own[rows] = np.where(found > 0, found, own[rows])
-        return own
+        row = innermost(operators["thread"], operators["start"], operators["end"], api["thread"], api["start"])
+        return np.where(row >= 0, operators["instance"][row].astype(np.int64), own)
 
     @staticmethod
     def _devices(result: Result) -> dict[int, int]:
@@ -90,25 +83,3 @@ class Identity:
             pairs, _ = distinct_rows(table["context"], table["device"])
             devices.update(dict(pairs.tolist()))
         return devices
-
-
-def _innermost(start: Array, end: Array, key: Array, times: Array) -> Int64:
-    """Key of the innermost interval (of one thread, nested) that holds each time; 0: none."""
-    order = np.lexsort((-end, start))
-    starts, ends, keys = start[order].tolist(), end[order].tolist(), key[order].tolist()
-    out = np.zeros(len(times), np.int64)
-    by_time = np.argsort(times, kind="stable")
-    stack: list[tuple[int, int]] = []
-    i = 0
-    found = []
-    for time in times[by_time].tolist():
-        while i < len(starts) and starts[i] <= time:
-            while stack and stack[-1][0] <= starts[i]:
-                stack.pop()
-            stack.append((ends[i], keys[i]))
-            i += 1
-        while stack and stack[-1][0] <= time:
-            stack.pop()
-        found.append(stack[-1][1] if stack else 0)
-    out[by_time] = found
-    return out

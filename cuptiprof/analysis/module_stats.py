@@ -1,0 +1,74 @@
+"""PyTorch modules added up: the work of the operators that ran in each, forward and backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuptiprof.analysis.aggregate import Int64, sum_by_group
+from cuptiprof.analysis.host_tree import HostKind, host_tree
+from cuptiprof.analysis.region_tree import RegionTree, path_tree
+from cuptiprof.analysis.tensor_cores import tensor_core_ns
+from cuptiprof.data.result import Result
+
+_WORK = ("kernels", "memcpys", "memsets")
+
+
+@dataclass(frozen=True)
+class ModuleStats:
+    """By node of the tree of modules (``a.b.c`` lies in ``a.b``); times in ns, int64.
+
+    Attributes:
+        tree: the modules; work of no module is a node ``(no region)`` of its own.
+        operators: that ran in the module itself. None where operators have no rows, as the times of the host.
+        device_self, host_self: of those; device_total, host_total: with the modules inside.
+        tensor_self, tensor_total: the part of the device's times on tensor cores.
+        backward: of device_total, what backward launched.
+    """
+
+    tree: RegionTree
+    operators: Int64 | None
+    device_self: Int64
+    device_total: Int64
+    host_self: Int64 | None
+    host_total: Int64 | None
+    tensor_self: Int64
+    tensor_total: Int64
+    backward: Int64
+
+
+def module_stats(result: Result) -> ModuleStats:
+    """Every module that launched work, or in which an operator ran."""
+    tables = [result.tables[name] for name in _WORK]
+    operators = result.operators
+    tree = path_tree(operators.strings, [t.codes("module") for t in (*tables, operators)], lambda path: path.split("."))
+    device, tensor, backward = (np.zeros(len(tree), np.int64) for _ in range(3))
+    for table in tables:
+        node, duration = tree.nodes(table.codes("module")), table["duration"]
+        device += sum_by_group(node, duration, len(tree))
+        tensor += sum_by_group(node, tensor_core_ns(result, table), len(tree))
+        backward += sum_by_group(node, np.where(table["backward"] > 0, duration, 0), len(tree))
+    count = host = None
+    if len(operators):
+        host = np.zeros(len(tree), np.int64)
+        events = host_tree(result)
+        mine = np.flatnonzero(events.kind == HostKind.OPERATOR)
+        node = tree.nodes(events.column(result, "module")[mine])
+        # What an operator's own CUDA calls took is the module's, too.
+        duration = events.host_self() + events.nesting.children_sum(
+            np.where(events.kind == HostKind.CALL, events.end - events.start, 0)
+        )
+        host += sum_by_group(node, duration[mine], len(tree))
+        count = np.bincount(node, minlength=len(tree)).astype(np.int64)
+    return ModuleStats(
+        tree=tree,
+        operators=count,
+        device_self=device,
+        device_total=tree.subtree_sum(device),
+        host_self=host,
+        host_total=tree.subtree_sum(host) if host is not None else None,
+        tensor_self=tensor,
+        tensor_total=tree.subtree_sum(tensor),
+        backward=tree.subtree_sum(backward),
+    )
