@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cuptiprof.analysis.aggregate import group_stats
 from cuptiprof.data import enums
-from cuptiprof.data.codes import renumbered
+from cuptiprof.data.codes import distinct_rows, renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.text.names import display_name
@@ -39,6 +39,23 @@ def memcpy_names(table: Table, rows: Array | slice = slice(None)) -> NameIds:
 
 def _memcpy_name(kind: int) -> str:
     return f"[CUDA memcpy {enums.MEMCPY_KINDS.get(kind, 'Unknown')}]"
+
+
+def named_work(result: Result) -> Iterator[tuple[NameIds, Table]]:
+    """Kernels, copies and sets by the names that Kineto gives them: ``Memcpy HtoD (Pinned -> Device)``, ``Memset (Device)``."""
+    kernels, memcpys, memsets = (result.tables[name] for name in ("kernels", "memcpys", "memsets"))
+    yield kernel_names(kernels, True), kernels
+    kinds, which = distinct_rows(memcpys["copy_kind"], memcpys["src_kind"], memcpys["dst_kind"])
+    words = [(enums.MEMCPY_KINDS.get(kind), *map(enums.MEMORY_KINDS.get, ends)) for kind, *ends in kinds.tolist()]
+    yield (
+        NameIds(which, ["Memcpy {} ({} -> {})".format(*(word or "Unknown" for word in row)) for row in words]),
+        memcpys,
+    )
+    places, which = distinct_rows(memsets["memory_kind"])
+    yield (
+        NameIds(which, [f"Memset ({enums.MEMORY_KINDS.get(kind, 'Unknown')})" for (kind,) in places.tolist()]),
+        memsets,
+    )
 
 
 def bandwidths(table: Table, rows: Array | slice) -> Array:

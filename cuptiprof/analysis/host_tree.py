@@ -114,14 +114,13 @@ class HostTree:
         return out
 
 
-def host_tree(result: Result, kinds: tuple[HostKind, ...] = tuple(HostKind)) -> HostTree:
-    """The tree of a run, of what is of these kinds."""
+def host_tree(result: Result, merged: bool = True) -> HostTree:
+    """The tree of a run; ``merged=False``: with those that are alone in one of their own name."""
+    kinds = tuple(HostKind)
     tables = {kind: result.tables[TABLE_OF[kind]] for kind in kinds}
     rows = {kind: np.arange(len(table)) for kind, table in tables.items()}
-    if HostKind.STEP in rows:
-        rows[HostKind.STEP] = np.flatnonzero(_is_step(tables[HostKind.STEP]))
-    if HostKind.OPERATOR in rows:
-        rows[HostKind.OPERATOR] = np.flatnonzero(~_left_out(tables[HostKind.OPERATOR]))
+    rows[HostKind.STEP] = np.flatnonzero(_is_step(tables[HostKind.STEP]))
+    rows[HostKind.OPERATOR] = np.flatnonzero(~_left_out(tables[HostKind.OPERATOR]))
 
     def joined(column: str) -> Int64:
         return np.concatenate([tables[kind].codes(column)[rows[kind]].astype(np.int64) for kind in kinds])
@@ -133,7 +132,8 @@ def host_tree(result: Result, kinds: tuple[HostKind, ...] = tuple(HostKind)) -> 
     found = nest(thread, start, end)
     order = found.order
     kind, row, name = kind[order], row[order], name[order]
-    keep, standing, nesting = _merged(name, found)
+    places = np.arange(len(order))
+    keep, standing, nesting = _merged(name, found) if merged else (places, places, found)
     is_annotation = (kind == HostKind.REGION) | (kind == HostKind.STEP)
     operator = kind == HostKind.OPERATOR
     is_annotation[operator] = result.operators.codes("scope")[row[operator]] == USER_SCOPE

@@ -70,7 +70,7 @@ def _nearest(before: Int64, fits: Callable[[Int64, Int64], _Mask]) -> Int64:
     `before` is the place to begin with. What does not fit a place must not fit those behind it for which that place does not
     fit either: so each skips what the one that it looked at has skipped, and steps double.
     """
-    at = before.copy()
+    at: Int64 = before.copy()
     open_ = np.flatnonzero(at >= 0)
     while len(open_):
         open_ = open_[~fits(at[open_], open_)]

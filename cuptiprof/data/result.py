@@ -222,7 +222,8 @@ class Result:
         self.export(path, format="chrome", overwrite=True)
 
     def report(self, view: str = "overview", **options: Any) -> Report:
-        """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``lines``, ``memory``, ``captures``,
+        """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``operators``, ``operators-by-shape``,
+        ``modules``, ``lines``, ``memory``, ``captures``,
         ``metrics``, ``events``, ``metrics-wide``, ``metrics-long``, ``sections``, ``memory-path``,
         ``priorities``, ``samples``); print it, or ``.to("markdown")``.
 
@@ -233,11 +234,31 @@ class Result:
 
         return make_report(self, view, **options)
 
-    def key_averages(self) -> KeyAverages:
-        """torch.profiler's averages over regions and kernels; print ``.table(sort_by="self_cuda_time_total", row_limit=10)``."""
-        from cuptiprof.report.views.key_averages import KeyAverages
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Time by the Python stack of the operators that took it, a line a stack, for flame graphs: by torch.profiler's name and
+        in its format, as there a file is replaced.
 
-        return KeyAverages(self)
+        Args:
+            metric: "self_cpu_time_total" or "self_cuda_time_total" (or "self_device_time_total"), us.
+
+        Raises:
+            ResultError: another metric, no stacks in the run, or it cannot be written.
+        """
+        from cuptiprof.io.stack_file import export_stacks
+
+        export_stacks(self.timed(), path, metric)
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> KeyAverages:
+        """torch.profiler's averages by name of operators, regions, steps, CUDA calls and GPU work; print
+        ``.table(sort_by="self_cuda_time_total", row_limit=10)``.
+
+        Args:
+            group_by_input_shape: tell operators apart by the shapes of their inputs, where those were recorded.
+            group_by_stack_n: tell operators apart by so many frames of the Python stack, the innermost first.
+        """
+        from cuptiprof.report.views.key_averages import key_averages
+
+        return key_averages(self, group_by_input_shape, group_by_stack_n)
 
     def overview(self, **options: Any) -> Report:
         """Wall and step time, what the GPU did and why it was idle, the kernels and regions that took longest."""

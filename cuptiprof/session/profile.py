@@ -490,9 +490,9 @@ class profile:
         """``result().export(path)``."""
         self.result().export(path, format=format, overwrite=overwrite)
 
-    def key_averages(self) -> KeyAverages:
-        """``result().key_averages()``, by torch.profiler's name."""
-        return self.result().key_averages()
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> KeyAverages:
+        """``result().key_averages(...)``, by torch.profiler's name."""
+        return self.result().key_averages(group_by_input_shape, group_by_stack_n)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """``result().export_chrome_trace(path)``, by torch.profiler's name."""

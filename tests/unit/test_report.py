@@ -173,26 +173,6 @@ def test_bad_sizes(text: str) -> None:
         parse_bytes(text)
 
 
-def test_key_averages() -> None:
-    r = cuptiprof.open(trace_path("train-v100"))
-    rows = {row.key: row for row in r.key_averages()}
-    total = sum(int(r.tables[t]["duration"].sum()) for t in ("kernels", "memcpys", "memsets"))
-    assert rows["ProfilerStep#*"].cuda_total_ns == total
-    assert rows["volta_sgemm_64x64_nt"].self_cuda_ns == int(
-        r.kernels["duration"][r.kernels["name"] == "volta_sgemm_64x64_nt"].sum()
-    )
-    step = r.key_averages()[0]
-    assert step.key == "ProfilerStep#*" and step.count == 5
-    assert step.cuda_time_total == step.device_time_total == total / 1000  # us, by torch's names
-    assert step.self_cuda_time_total == step.self_device_time_total == 0 and step.cpu_time_total > 300_000
-    table = r.key_averages().table(sort_by="self_cuda_time_total", row_limit=3)
-    body = table.splitlines()
-    assert "Self CUDA %" in body[3] and "## backward ##" in body[4]
-    assert len([line for line in body if line.strip()]) == 3 + 1 + 3
-    with pytest.raises(ResultError, match="sort_by"):
-        r.key_averages().table(sort_by="nonsense")
-
-
 def test_trace_handler(tmp_path) -> None:  # type: ignore[no-untyped-def]
     class Finished:
         def result(self) -> cuptiprof.Result:

@@ -19,20 +19,20 @@ PACKAGE = ROOT / "cuptiprof"
 # From the ground up: a room imports those before it.
 ROOMS = (
     "errors", "version", "_core", "text", "data", "filter", "regions", "analysis", "io", "sim", "device", "metrics",
-    "counters", "report", "session", "bench", "verify", "doctor", "cli", "integrations",
+    "counters", "report", "session", "torch_profiler", "bench", "verify", "doctor", "cli", "integrations",
 )  # fmt: skip
 
 # Objects that can save and show themselves.
 EXCEPTIONS = {
     "data.result": {"filter.kernel_filter", "analysis.kernel_counters", "io.formats", "io.run_writer",
-                    "report", "report.model", "report.views.key_averages"},
+                    "io.stack_file", "report", "report.model", "report.views.key_averages"},
     "report.model": {"report.render", "report.render.to_html", "report.render.to_json", "report.render.to_pandas"},
 }  # fmt: skip
 
 ONLY_IN = {
     "rich": ("report/render/to_rich.py", "cli/"),
     "pyarrow": ("io/", "data/tables.py"),
-    "torch": ("device/torch_gpu.py", "sim/pytorch/dispatch_mode.py"),
+    "torch": ("device/torch_gpu.py", "sim/pytorch/dispatch_mode.py", "torch_profiler/from_torch.py"),
     "matplotlib": ("bench/plots/",),
     "jinja2": ("bench/results/sweep_page.py",),
     "pynvml": ("device/gpu_clocks.py",),

@@ -1,112 +1,227 @@
-"""torch.profiler's ``key_averages().table(...)`` over regions and kernels."""
+"""torch.profiler's ``key_averages()``: objects with its names, in its units."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from cuptiprof.analysis.key_stats import key_stats
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
-from cuptiprof.report import make_report
-from cuptiprof.report.model import Column, Report, View
+from cuptiprof.report.render.torch_table import headings, table_text, torch_duration
+from cuptiprof.text.html import html_text
+from cuptiprof.text.nearest import nearest
 
-COLUMNS = (
-    Column("cpu_total_ns", "CPU total", "duration", rank=2),
-    Column("self_cuda_ns", "Self CUDA", "duration"),
-    Column("self_cuda_percent", "Self CUDA %", "percent"),
-    Column("cuda_total_ns", "CUDA total", "duration"),
-    Column("cuda_avg_ns", "CUDA time avg", "duration", rank=1),
-    Column("count", "# of Calls", "count"),
-    Column("key", "Name", "text", is_function=True),
-)
-
-# torch.profiler's keys, the older and the newer spelling.
-SORT_KEYS = {
-    "self_cuda_time_total": "self_cuda_ns",
-    "self_device_time_total": "self_cuda_ns",
-    "cuda_time_total": "cuda_total_ns",
-    "device_time_total": "cuda_total_ns",
-    "cuda_time": "cuda_avg_ns",
-    "device_time": "cuda_avg_ns",
-    "cpu_time_total": "cpu_total_ns",
-    "count": "count",
-}
+_ROWS_IN_A_REPL = 100
 
 
-def _us(field: str) -> Any:
-    return property(lambda self: getattr(self, field) / 1000, doc=f"{field}, in us, by torch.profiler's name")
+def _average(field: str, doc: str) -> Any:
+    return property(lambda self: getattr(self, field) / self.count if self.count else 0.0, doc=doc)
+
+
+def _same(field: str) -> Any:
+    return property(lambda self: getattr(self, field), doc=f"{field}, by torch.profiler's older name")
+
+
+def _text(field: str) -> Any:
+    return property(lambda self: torch_duration(getattr(self, field)), doc=f"{field} with its unit")
 
 
 @dataclass(frozen=True)
 class KeyAverage:
-    """One region path, kernel, copy kind or set. Times in ns; those by torch.profiler's names are in us, as there.
+    """One operator, annotation, CUDA call, kernel, copy kind or set. Times in us and sizes in bytes, summed over all calls, by the
+    names of torch.profiler's FunctionEventAvg.
 
     Attributes:
         key: the name.
         count: calls.
-        cpu_total_ns: time of the host in a region; 0 for GPU work.
-        self_cuda_ns, cuda_total_ns: of the GPU work, without and with that of nested regions; cuda_avg_ns: of one call.
-        self_cuda_percent: of all GPU work.
+        cpu_time_total, self_cpu_time_total: of the host, with and without what lies inside; 0 for GPU work.
+        device_time_total, self_device_time_total: of the GPU work launched by it and inside it, or by itself; of GPU work its own.
+        flops: operations by torch's formulas, or counted (``flop_count_*``); 0: not known.
+        device_memory_usage, self_device_memory_usage: bytes that torch's caching allocator gave less those it took back.
+        input_shapes: where it was asked for by ``group_by_input_shape``, else "". stack: frames, by ``group_by_stack_n``.
+        scope: at::RecordScope. is_user_annotation: a name that the user gave. is_top_level: the first of them lay in no other.
+        is_device: GPU work.
     """
 
     key: str
     count: int
-    cpu_total_ns: int
-    self_cuda_ns: int
-    self_cuda_percent: float
-    cuda_total_ns: int
-    cuda_avg_ns: float
+    cpu_time_total: float
+    self_cpu_time_total: float
+    device_time_total: float
+    self_device_time_total: float
+    flops: int = 0
+    device_memory_usage: int = 0
+    self_device_memory_usage: int = 0
+    input_shapes: Any = ""
+    stack: tuple[str, ...] = ()
+    scope: int = 0
+    is_user_annotation: bool = False
+    is_top_level: bool = True
+    is_device: bool = False
 
-    cpu_time_total = _us("cpu_total_ns")
-    cuda_time_total = _us("cuda_total_ns")
-    device_time_total = _us("cuda_total_ns")
-    self_cuda_time_total = _us("self_cuda_ns")
-    self_device_time_total = _us("self_cuda_ns")
-    cuda_time = _us("cuda_avg_ns")
-    device_time = _us("cuda_avg_ns")
+    cpu_time = _average("cpu_time_total", "us a call")
+    device_time = _average("device_time_total", "us a call")
+    cuda_time = _same("device_time")
+    cuda_time_total = _same("device_time_total")
+    self_cuda_time_total = _same("self_device_time_total")
+    cuda_memory_usage = _same("device_memory_usage")
+    self_cuda_memory_usage = _same("self_device_memory_usage")
+    cpu_time_str = _text("cpu_time")
+    cpu_time_total_str = _text("cpu_time_total")
+    self_cpu_time_total_str = _text("self_cpu_time_total")
+    device_time_str = _text("device_time")
+    device_time_total_str = _text("device_time_total")
+    self_device_time_total_str = _text("self_device_time_total")
+
+    @property
+    def device_type(self) -> Any:
+        """torch's DeviceType where torch is imported, else "CPU" or "CUDA"."""
+        name = "CUDA" if self.is_device else "CPU"
+        types = getattr(sys.modules.get("torch.autograd"), "DeviceType", None)
+        return getattr(types, name) if types is not None else name
+
+
+_SORT_KEYS = (
+    "cpu_time",
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time",
+    "device_time_total",
+    "self_device_time_total",
+    "device_memory_usage",
+    "self_device_memory_usage",
+    "flops",
+    "count",
+)
+"""What a table can be sorted by; "cuda" for "device" is taken, too."""
 
 
 class KeyAverages(list[KeyAverage]):
-    """One row a region path (with host time) and one a kernel, copy kind or set."""
+    """Rows as torch.profiler makes them: one a name of operators, annotations, steps and CUDA calls, and one a kernel, kind of
+    copy or set."""
 
-    def __init__(self, result: Result) -> None:
-        super().__init__(_rows(result.timed()))
-        self._result = result
+    def __init__(self, rows: Iterable[KeyAverage], *, with_flops: bool = False, with_memory: bool = False) -> None:
+        super().__init__(rows)
+        self._with_flops, self._with_memory = with_flops, with_memory
 
-    def table(self, sort_by: str = "self_cuda_time_total", row_limit: int = 100) -> str:
-        """The rows as text, by falling `sort_by` (torch.profiler's keys), at most `row_limit` of them.
+    @property
+    def self_cpu_time_total(self) -> float:
+        """us of all rows."""
+        return sum(row.self_cpu_time_total for row in self)
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
+        """The rows as torch.profiler prints them, by falling `sort_by` (default: in order of first appearance).
+
+        Args:
+            sort_by: "self_cuda_time_total", "cpu_time_total", "count", ... as torch.profiler's; "device" and "cuda" are the same.
+            row_limit: at most so many; -1: all.
+            header: a line above. time_unit: "s", "ms", "us" for all times.
+            top_level_events_only: only what lies in nothing else.
 
         Raises:
-            ResultError: an unknown key.
+            ResultError: an unknown key or unit.
         """
-        return str(self._report(sort_by, row_limit))
+        rows = list(self)
+        if sort_by is not None:
+            key = str(sort_by).replace("cuda", "device")
+            if key not in _SORT_KEYS:
+                near = nearest(key, _SORT_KEYS, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"one of: {', '.join(_SORT_KEYS)}"
+                raise ResultError(f"cannot sort by {sort_by!r}", hint=hint)
+            rows.sort(key=lambda row: getattr(row, key), reverse=True)
+        if time_unit not in (None, "s", "ms", "us"):
+            raise ResultError(f"unknown time_unit={time_unit!r}", hint="one of: s, ms, us")
+        return table_text(
+            rows,
+            columns=headings(self, with_flops=self._with_flops, with_memory=self._with_memory),
+            row_limit=row_limit,
+            widths=(max_name_column_width, max_shapes_column_width, max_src_column_width),
+            header=header,
+            top_level_only=top_level_events_only,
+            time_unit=time_unit,
+        )
+
+    def total_average(self) -> KeyAverage:
+        """All rows added up, by the name "Total"."""
+        fields = ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "count", "flops",
+                  "device_memory_usage", "self_device_memory_usage")  # fmt: skip
+        return KeyAverage(key="Total", **{name: sum(getattr(row, name) for row in self) for name in fields})
 
     def __repr__(self) -> str:
-        return self.table()
+        return self.table(row_limit=_ROWS_IN_A_REPL)
+
+    __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        return self._report("self_cuda_time_total", 100)._repr_html_()
-
-    def _report(self, sort_by: str, row_limit: int) -> Report:
-        if sort_by not in SORT_KEYS:
-            raise ResultError(f"unknown sort_by={sort_by!r}", hint=f"one of: {', '.join(SORT_KEYS)}")
-        key = SORT_KEYS[sort_by]
-        rows = sorted(self, key=lambda row: -getattr(row, key))[:row_limit]
-        frame = make_report(self._result, "summary", limit=0)
-        content = View(COLUMNS, {column.key: [getattr(row, column.key) for row in rows] for column in COLUMNS})
-        return replace(frame, view="key-averages", title="Key averages", content=content)
+        return html_text(self.table(row_limit=_ROWS_IN_A_REPL))
 
 
-def _rows(result: Result) -> list[KeyAverage]:
-    work = [r for r in make_report(result, "summary").rows if r["block"] == "GPU activities"]
-    whole = sum(r["time_ns"] for r in work)
+def key_averages(result: Result, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> KeyAverages:
+    """See :meth:`cuptiprof.Result.key_averages`.
 
-    def row(key: str, calls: int, self_ns: int, total_ns: int, host_ns: int) -> KeyAverage:
-        share = 100.0 * self_ns / whole if whole else 0.0
-        return KeyAverage(key, calls, host_ns, self_ns, share, total_ns, total_ns / calls if calls else 0.0)
-
-    regions = make_report(result, "regions").rows
-    out = [
-        row(r["region"], r["calls"], r["gpu_self_ns"], r["gpu_total_ns"], r["host_ns"]) for r in regions if r["calls"]
+    Raises:
+        ResultError: a negative number of frames.
+    """
+    if group_by_stack_n < 0:
+        raise ResultError(f"group_by_stack_n={group_by_stack_n} is negative", hint="the number of frames to tell apart")
+    stats = key_stats(result.timed(), group_by_input_shape, group_by_stack_n)
+    times = (stats.cpu_total, stats.cpu_self, stats.device_total, stats.device_self)
+    asked = result.metadata.get("torch_profiler") or {}
+    rows = [
+        KeyAverage(
+            key=name,
+            count=count,
+            cpu_time_total=cpu_total / 1000,
+            self_cpu_time_total=cpu_self / 1000,
+            device_time_total=device_total / 1000,
+            self_device_time_total=device_self / 1000,
+            flops=flops,
+            input_shapes=_shapes(shapes) if group_by_input_shape else "",
+            stack=stack,
+            scope=scope,
+            is_user_annotation=is_annotation,
+            is_top_level=not is_nested,
+            is_device=is_device,
+        )
+        for name, count, (
+            cpu_total,
+            cpu_self,
+            device_total,
+            device_self,
+        ), flops, shapes, stack, scope, is_annotation, is_nested, is_device in zip(
+            stats.name,
+            stats.count.tolist(),
+            zip(*(column.tolist() for column in times), strict=True),
+            stats.flops.tolist(),
+            stats.shapes,
+            stats.stack,
+            stats.scope.tolist(),
+            stats.is_annotation.tolist(),
+            stats.is_nested.tolist(),
+            stats.is_device.tolist(),
+            strict=True,
+        )
     ]
-    return out + [row(r["name"], r["calls"], r["time_ns"], r["time_ns"], 0) for r in work]
+    return KeyAverages(rows, with_flops=bool(asked.get("with_flops", True)))
+
+
+def _shapes(text: str) -> Any:
+    """The list that was recorded; what is no JSON (a damaged file) as it is."""
+    try:
+        return json.loads(text) if text else []
+    except (ValueError, RecursionError):
+        return text
