@@ -3,9 +3,11 @@
 #include <pybind11/stl.h>
 
 #include "bindings/bindings.h"
+#include "bindings/frames/module_objects.h"
 #include "bindings/frames/python_lines.h"
 #include "bindings/text.h"
 #include "threads/frame_tree.h"
+#include "threads/module_table.h"
 
 namespace py = pybind11;
 
@@ -18,13 +20,31 @@ py::list read_frames() {
   uint32_t node;
   {
     const py::gil_scoped_release released;
-    node = current_frame(FrameLevel::kStack);
+    node = current_frame(FrameLevel::kStack, false);
   }
   py::list out;
   for (; node != 0; node = g_frame_tree.parent(node)) {
     const FramePlace p = g_frame_tree.place(node);
     out.append(py::make_tuple(text(p.file), text(p.function), p.line));
   }
+  return out;
+}
+
+PyCodeObject* code_of(const py::object& code) {
+  if (!PyCode_Check(code.ptr())) throw py::type_error("not code");
+  return reinterpret_cast<PyCodeObject*>(code.ptr());
+}
+
+// As a launch callback reads it: without the GIL.
+uint64_t read_module(const py::object& call) {
+  const PyCodeObject* code = code_of(call);
+  const py::gil_scoped_release released;
+  return reinterpret_cast<uint64_t>(argument_of_call(code));
+}
+
+py::dict names_of_modules() {
+  py::dict out;
+  for (const auto& [number, name] : module_names()) out[py::int_(number)] = text(name);
   return out;
 }
 
@@ -38,6 +58,25 @@ void register_frames(py::module_& m) {
         "Whether the interpreter's frames can be read: of the Python this was built for, with a GIL.");
   m.def("read_frames", &read_frames,
         "[(file, function, line), ...] of the calling thread, innermost first, as a launch would see them.");
+  m.def("read_module", &read_module, py::arg("call"),
+        "id() of the first argument of the innermost frame that runs this code, as a launch would see it; 0: "
+        "none.");
+  m.def(
+      "watch_modules",
+      [](const py::object& module_class, const py::object& call) {
+        code_of(call);
+        watch_modules(module_class.ptr(), call.ptr());
+      },
+      py::arg("module_class"), py::arg("call"),
+      "Launches know the module whose call, frames of this code, they are made in; the class tells of "
+      "deaths.");
+  m.def("unwatch_modules", &unwatch_modules, "Leaves the class as it was.");
+  m.def("name_living_modules", &name_living_modules,
+        "Gives every living module its path, and looks whether those that have one are still there.");
+  m.def(
+      "has_nameless_modules", [] { return g_module_table.has_nameless(); },
+      "Launches saw modules without a path since name_living_modules().");
+  m.def("module_names", &names_of_modules, "{number: path} of the modules that launches saw.");
 }
 
 }  // namespace cuptiprof

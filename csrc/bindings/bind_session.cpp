@@ -29,7 +29,7 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
                                       bool share_cupti, const std::string& label, int drain_timeout_ms,
                                       std::shared_ptr<KernelFilter> filter,
                                       std::optional<CounterOptions> counters, bool follows_launches, int nvtx,
-                                      int frames, FrameOrigins frame_origins) {
+                                      int frames, FrameOrigins frame_origins, bool modules) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
@@ -47,11 +47,11 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   o.filter = std::move(filter);
   o.counters = std::move(counters);
   if (nvtx < 0 || nvtx > 2 || frames < 0 || frames > 2) throw py::value_error("no such level of a source");
-  o.sources = {static_cast<ScopeLevel>(nvtx), static_cast<FrameLevel>(frames)};
-  if (frames != 0)
-    o.start_frames = [level = o.sources.frames, origins = std::move(frame_origins)] {
+  o.sources = {static_cast<ScopeLevel>(nvtx), static_cast<FrameLevel>(frames), modules};
+  if (o.sources.walks_frames())
+    o.start_frames = [level = o.sources.frames, modules, origins = std::move(frame_origins)] {
       const py::gil_scoped_acquire held;
-      start_frames(level, origins);
+      start_frames(level, modules, origins);
     };
   return std::make_unique<Session>(std::move(o));
 }
@@ -70,7 +70,7 @@ void register_session(py::module_& m) {
            py::arg("share_cupti") = false, py::arg("label") = "", py::arg("drain_timeout_ms") = 1000,
            py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
            py::arg("follows_launches") = true, py::arg("nvtx") = 0, py::arg("frames") = 0,
-           py::arg("frame_origins") = FrameOrigins{})
+           py::arg("frame_origins") = FrameOrigins{}, py::arg("modules") = false)
       .def("start", &Session::start, py::arg("armed") = false, nogil,
            "Attaches to CUPTI; collects at once unless armed. Leaves nothing behind when it raises.")
       .def("pause", &Session::pause, nogil)

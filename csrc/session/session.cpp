@@ -192,7 +192,7 @@ void Session::start(bool armed) {
   x_pid = getpid();
   Activity& activity = Activity::instance();
   try {
-    if (x_options.sources.frames != FrameLevel::kOff) x_options.start_frames();
+    if (x_options.sources.walks_frames()) x_options.start_frames();
     activity.attach(x_options.api, x_options.activity);
     Decoder::Options d;
     d.keep = x_options.keep;

@@ -27,9 +27,11 @@ namespace cuptiprof {
 struct SessionSources {
   ScopeLevel nvtx = ScopeLevel::kOff;
   FrameLevel frames = FrameLevel::kOff;  // Python's: the innermost line of the user's, or the whole stack
+  bool modules = false;                  // PyTorch's
 
+  bool walks_frames() const { return frames != FrameLevel::kOff || modules; }
   // Launches tell more than their region (LaunchOrigin).
-  bool at_launch() const { return nvtx == ScopeLevel::kLaunch || frames != FrameLevel::kOff; }
+  bool at_launch() const { return nvtx == ScopeLevel::kLaunch || walks_frames(); }
 };
 
 struct SessionOptions {
@@ -43,9 +45,9 @@ struct SessionOptions {
   size_t buffer_count = 0;                     // of those; 0: as many as an eighth of the budget holds
   std::shared_ptr<const KernelFilter> filter;  // which kernels are kept; null: all
   SessionSources sources;                      // of scopes, beside regions and steps
-  std::function<void()> start_frames;          // sets g_frame_source, for sources.frames; throws Error
-  std::string label;                           // who started it, for the error that a second session gets
-  int drain_timeout_ms = 1000;                 // how long records of launches are waited for that do not come
+  std::function<void()> start_frames;  // sets g_frame_source, for sources.walks_frames(); throws Error
+  std::string label;                   // who started it, for the error that a second session gets
+  int drain_timeout_ms = 1000;         // how long records of launches are waited for that do not come
   // Null: no counters. The caller gives strategy, pass groups and the selector's filter; what it is to know
   // of the process (contexts, names of regions, whether it waits for a window) is filled in by start().
   std::optional<CounterOptions> counters;

@@ -126,6 +126,11 @@ uint32_t FrameTree::function(std::string_view file, std::string_view name, uint3
       });
 }
 
+FunctionPlace FrameTree::function_at(uint32_t function) const noexcept {
+  const Function& f = x_functions.at(function);
+  return {view(f.file), view(f.name), f.first_line};
+}
+
 FramePlace FrameTree::place(uint32_t node) const noexcept {
   const Node& n = x_nodes.at(node);
   const Function& f = x_functions.at(n.function);

@@ -21,7 +21,7 @@ enum class FrameLevel : uint8_t {
   kLine,   // the innermost line of the user's code alone
   kStack,  // the whole stack
 };
-inline std::atomic<uint64_t> g_frames_lost{0};  // launches whose line or stack found no room
+inline std::atomic<uint64_t> g_frames_lost{0};  // launches whose line, stack or module found no room
 
 struct FramePlace {
   uint32_t parent = 0;  // node of the caller; 0: none
@@ -29,6 +29,12 @@ struct FramePlace {
   uint32_t first_line = 0;
   bool is_user = false;  // not of an installed package
   std::string_view file, function;
+};
+
+// Function of the tree: FrameTree::function().
+struct FunctionPlace {
+  std::string_view file, name;
+  uint32_t first_line = 0;
 };
 
 class FrameTree {
@@ -81,6 +87,18 @@ class FrameTree {
   // The function itself, as code of no address.
   uint32_t function(std::string_view file, std::string_view name, uint32_t first_line, bool is_user) noexcept;
 
+  [[nodiscard]] FunctionPlace function_at(uint32_t function) const noexcept;
+
+  // A node on top of a stack's (0: none is known) that says which of PyTorch's modules (g_module_table) runs,
+  // too. 0: no room. What else is asked of nodes is asked of those of Python (python_of).
+  uint32_t with_module(uint32_t stack, uint32_t module) noexcept { return child(stack, kModule, module); }
+  [[nodiscard]] uint32_t module_of(uint32_t node) const noexcept {
+    return node != 0 && x_nodes.at(node).function == kModule ? x_nodes.at(node).line : 0;
+  }
+  [[nodiscard]] uint32_t python_of(uint32_t node) const noexcept {
+    return node != 0 && x_nodes.at(node).function == kModule ? x_nodes.at(node).parent : node;
+  }
+
   [[nodiscard]] FramePlace place(uint32_t node) const noexcept;
   [[nodiscard]] uint32_t parent(uint32_t node) const noexcept { return x_nodes.at(node).parent; }
   [[nodiscard]] uint32_t size() const noexcept { return x_nodes.size(); }
@@ -90,6 +108,7 @@ class FrameTree {
   static constexpr uint32_t kTexts = 1u << 16, kTextBytes = 16u << 20, kMaxText = 4096, kProbes = 32;
   static constexpr uint32_t kReusedBits = 1u << 15;
   static constexpr uint32_t kUserBit = 1u << 31;
+  static constexpr uint32_t kModule = ~0u;  // no function
 
   struct Stack {
     std::atomic<uint64_t> hash{0};  // 0: free

@@ -82,6 +82,7 @@ class Arguments:
             nvtx=sources.nvtx,
             frames=sources.frames,
             frame_origins=frame_origins(sources),
+            modules=sources.modules,
         )
 
 

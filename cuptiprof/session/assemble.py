@@ -6,11 +6,13 @@ import os
 import re
 import socket
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
 from cuptiprof.data.result import Result, from_native
 from cuptiprof.data.tables import Array, Table, merge
+from cuptiprof.session.torch_modules import put_names
 from cuptiprof.text.nearest import nearest
 from cuptiprof.version import __version__
 
@@ -66,6 +68,7 @@ def assemble(
     kernel_filter: KernelFilter | None,
     counters: LiveCounters | None,
     spill: Spill | None,
+    modules: Mapping[int, str] | None,
 ) -> tuple[Result, list[Warning]]:
     """The result of one cycle, and what the user is to be warned of. Changes nothing, so that it can be done again.
 
@@ -75,11 +78,14 @@ def assemble(
         run: metadata that only the session knows (device, times, arguments).
         steps: those of the cycle; None: the program marks none.
         kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
+        modules: paths of PyTorch's modules by number; None: not asked for.
     """
     warned: list[Warning] = []
     parts = spill.read() if spill is not None else []
     parts = [*parts, from_native(store.tables(), store.strings())]
     tables = merge(parts) if len(parts) > 1 else parts[0]
+    if modules is not None:
+        put_names(tables, modules)
     if steps is not None:
         _add_steps(tables, steps)
     metadata = run_metadata({"launches": dict(session.counts()), **run})

@@ -28,6 +28,7 @@ from cuptiprof.session.schedule import Action, Schedule
 from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
+from cuptiprof.session.torch_modules import TorchModules
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
@@ -191,6 +192,7 @@ class profile:
         self._device: Device | None = None
         self._on_device = False
         self._opened = Held()  # what the session holds of its device
+        self._modules: TorchModules | None = None
         self._spill: Spill | None = None
         self._result: Result | None = None
         self._pending: _Pending | None = None
@@ -245,6 +247,9 @@ class profile:
                     self._spill = Spill(session, self._spill_dir, self._spill_header())
                 session.start(armed=self._schedule is not None and self._schedule(0) is Action.NONE)
                 self._opened.enter(Following())
+                self._modules = TorchModules() if self._arguments.sources.modules else None
+                if self._modules is not None:
+                    self._opened.enter(self._modules)
                 if self._spill is not None:
                     self._spill.start()
                 self._start_ns = self._step_start = _core.now_ns()
@@ -324,8 +329,16 @@ class profile:
         if pending.made is None:
             run = {**self._run(), "stop_time_ns": pending.stop_ns}
             steps = pending.steps if self._schedule is not None or self._step else None
+            modules = self._modules.names() if self._modules is not None else None
             pending.made = assemble(
-                self._session, self._session.taken(), run, steps, self._arguments.filter, self._counters, self._spill
+                self._session,
+                self._session.taken(),
+                run,
+                steps,
+                self._arguments.filter,
+                self._counters,
+                self._spill,
+                modules,
             )
         self._result, warned = pending.made
         if self._counters is not None:
@@ -414,6 +427,8 @@ class profile:
             last = self._last_step()
             self._steps.extend(last)
             self._step_start = _core.now_ns()
+            if self._modules is not None:
+                self._modules.step()
             session.step(self._step + 1)
             if self._schedule is None:
                 self._step += 1

@@ -31,9 +31,10 @@ def frame_origins(sources: Sources) -> _core.FrameOrigins:
     Raises:
         SessionError: frames cannot be read, or there is no such package.
     """
+    if sources.frames or sources.modules:
+        check_frames()
     if not sources.frames:
         return _core.FrameOrigins(packages=[], user=[])
-    check_frames()
     return _core.FrameOrigins(packages=package_prefixes(), user=user_prefixes(sources.user_packages))
 
 
@@ -97,8 +98,8 @@ def check_frames() -> None:
     """
     if not (_core.can_read_frames() and all(read == said for read, said in _tried())):
         raise SessionError(
-            f"the lines of this Python ({sys.version.split()[0]}) cannot be read",
-            hint='leave "lines" and "stacks" out of sources=; docs/regions.md says which Pythons can be read',
+            f"the frames of this Python ({sys.version.split()[0]}) cannot be read",
+            hint='leave "lines", "stacks" and "modules" out of sources=; docs/python-lines.md says which Pythons can be read',
         )
 
 

@@ -14,6 +14,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
     "nvtx": ("full", "launch"),
     "lines": ("launch",),
     "stacks": ("launch",),
+    "modules": ("launch",),
 }
 """Source -> its levels, the default first. "launch": only what is open when work is launched is known, the cheapest way;
 "full": with host times, in the tree of regions."""
@@ -27,11 +28,13 @@ class Sources:
         nvtx: 0 off, 1 launch, 2 full.
         frames: 0 off, 1 the innermost line of the program, 2 the whole Python stack.
         user_packages: installed packages whose lines count as the program's own.
+        modules: PyTorch's.
     """
 
     nvtx: int = _OFF
     frames: int = _OFF
     user_packages: tuple[str, ...] = ()
+    modules: bool = False
 
     def __bool__(self) -> bool:
         return any(getattr(self, f.name) != _OFF for f in fields(self) if f.name != "user_packages")
@@ -67,7 +70,7 @@ def parse_sources(sources: SourcesArgument) -> Sources:
             raise SessionError(f"source {name!r} has no level {level!r}", hint=f"one of: {', '.join(LEVELS[name])}")
     nvtx = {"full": 2, "launch": 1}[str(wanted["nvtx"]) or "full"] if "nvtx" in wanted else _OFF
     frames = 2 if "stacks" in wanted else 1 if "lines" in wanted else _OFF
-    return Sources(nvtx=nvtx, frames=frames, user_packages=tuple(packages))
+    return Sources(nvtx=nvtx, frames=frames, user_packages=tuple(packages), modules="modules" in wanted)
 
 
 _OF_FRAMES = ("lines", "stacks")

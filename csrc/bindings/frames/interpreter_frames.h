@@ -34,6 +34,8 @@ inline uint64_t instruction(Frame* f) noexcept {
   return reinterpret_cast<uint64_t>(f->f_code) ^ static_cast<uint64_t>(static_cast<uint32_t>(f->f_lasti))
                                                      << 40;
 }
+// The first argument, which nothing else shares (no cell); null: not set.
+inline PyObject* first_local(Frame* f) noexcept { return f->f_localsplus[0]; }
 
 #else  // 3.11 on: _PyInterpreterFrame (Include/internal/pycore_frame.h, 3.14: pycore_interpframe_structs.h)
 
@@ -79,6 +81,13 @@ inline bool has_begun(Frame* f) noexcept {
          instruction_pointer(f) >= first_instruction(f) + code_of(f)->_co_firsttraceable;
 }
 inline uint64_t instruction(Frame* f) noexcept { return reinterpret_cast<uint64_t>(instruction_pointer(f)); }
+inline PyObject* first_local(Frame* f) noexcept {
+#if PY_VERSION_HEX < 0x030e0000
+  return f->localsplus[0];
+#else
+  return reinterpret_cast<PyObject*>(f->localsplus[0].bits & ~uintptr_t{3});
+#endif
+}
 
 #endif
 

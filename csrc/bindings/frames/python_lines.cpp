@@ -6,6 +6,7 @@
 #include "bindings/frames/code_names.h"
 #include "bindings/frames/interpreter_frames.h"
 #include "bindings/frames/line_table.h"
+#include "bindings/frames/module_calls.h"
 #include "threads/thread_slots.h"
 
 namespace cuptiprof {
@@ -35,6 +36,11 @@ Origins& origins() {
 uint64_t fold(uint64_t h, uint64_t x) noexcept {
   h = (h ^ x) * 0x9e3779b97f4a7c15ull;
   return h ^ h >> 32;
+}
+
+// Without a module the hash is that of the stack alone.
+uint64_t fold_module(uint64_t h, uint32_t module) noexcept {
+  return module != 0 ? fold(h, ~uint64_t{module}) : h;
 }
 
 // What is hashed of a frame: its instruction, which lies inside its code object; and where code objects die
@@ -90,10 +96,11 @@ Frame* next_python(Frame* f) noexcept {
   return f;
 }
 
-[[gnu::noinline]] uint32_t put_together(Frame* innermost) noexcept {
+// The node of a stack that was not seen yet, and its hash now that its code is known.
+[[gnu::noinline]] uint32_t put_together(Frame* innermost, uint64_t& hash) noexcept {
   Frame* frames[kMaxDepth];
   uint32_t depth = 0;
-  uint64_t hash = 0;
+  hash = 0;
   bool is_deeper = false;
   for (Frame* f = innermost; f; f = next_python(caller(f))) {
     if (depth == kMaxDepth) {
@@ -117,34 +124,70 @@ Frame* next_python(Frame* f) noexcept {
     node = g_frame_tree.child(node, function, line_of(f));
     if (node == 0) return lost();
   }
-  if (node != 0) g_frame_tree.remember(hash, node);
   return node;
 }
 
+// Of a stack or a line (0: neither) and the module that runs, by what is hashed of both.
+[[gnu::noinline]] uint32_t remembered(uint64_t hash, uint32_t python, uint32_t module) noexcept {
+  const uint32_t node = module != 0 ? g_frame_tree.with_module(python, module) : python;
+  if (node == 0) return lost();
+  g_frame_tree.remember(hash, node);
+  return node;
+}
+
+template <bool modules>
 uint32_t current_stack(Frame* innermost) noexcept {
   uint64_t hash = 0;
   uint32_t depth = 0;
-  for (Frame* f = innermost; f && depth < kMaxDepth; f = next_python(caller(f)), ++depth)
+  ModuleCall call;
+  for (Frame* f = innermost; f && depth < kMaxDepth; f = next_python(caller(f)), ++depth) {
     hash = fold_frame(hash, f);
+    if constexpr (modules) call.look_at(f);
+  }
   if (depth == 0) return 0;
-  const uint32_t node = g_frame_tree.find(hash);
-  return node != 0 ? node : put_together(innermost);
+  const uint32_t module = modules ? call.module() : 0;
+  if (const uint32_t node = g_frame_tree.find(fold_module(hash, module))) return node;
+  const uint32_t python = put_together(innermost, hash);
+  return python != 0 || module != 0 ? remembered(fold_module(hash, module), python, module) : 0;
 }
 
+template <bool modules>
 uint32_t current_line(Frame* innermost) noexcept {
   uint32_t depth = 0;
+  Frame* line = nullptr;
+  uint64_t state = 0;
+  ModuleCall call;
   for (Frame* f = innermost; f && depth < kMaxDepth; f = next_python(caller(f)), ++depth) {
-    const uint64_t state = code_state(code_of(f));
-    if (FrameTree::function_of(state) == 0) return lost();
-    if (!FrameTree::is_user(state) || !has_begun(f)) continue;
-    const uint64_t hash = fold(fold(1, instruction(f)), state);
-    if (const uint32_t node = g_frame_tree.find(hash)) return node;
-    const uint32_t node = g_frame_tree.child(0, FrameTree::function_of(state), line_of(f));
-    if (node == 0) return lost();
-    g_frame_tree.remember(hash, node);
-    return node;
+    if (!line) {
+      state = code_state(code_of(f));
+      if (FrameTree::function_of(state) == 0) return lost();
+      if (FrameTree::is_user(state) && has_begun(f)) line = f;
+    }
+    if constexpr (modules) call.look_at(f);
+    if (line && (!modules || call.is_found())) break;
   }
-  return 0;
+  const uint32_t module = modules ? call.module() : 0;
+  if (!line && module == 0) return 0;
+  const uint64_t hash = fold_module(line ? fold(fold(1, instruction(line)), state) : 2, module);
+  if (const uint32_t node = g_frame_tree.find(hash)) return node;
+  uint32_t python = 0;
+  if (line) {
+    python = g_frame_tree.child(0, FrameTree::function_of(state), line_of(line));
+    if (python == 0) return lost();
+  }
+  return remembered(hash, python, module);
+}
+
+uint32_t current_module(Frame* innermost) noexcept {
+  uint32_t depth = 0;
+  ModuleCall call;
+  for (Frame* f = innermost; f && !call.is_found() && depth < kMaxDepth; f = next_python(caller(f)), ++depth)
+    call.look_at(f);
+  const uint32_t module = call.module();
+  if (module == 0) return 0;
+  const uint64_t hash = fold_module(2, module);
+  const uint32_t node = g_frame_tree.find(hash);
+  return node != 0 ? node : remembered(hash, 0, module);
 }
 
 // Code objects die under the GIL, before another one can come to lie at their address.
@@ -173,9 +216,21 @@ void watch_codes() {
 }
 #endif
 
-template <FrameLevel level>
+template <FrameLevel level, bool modules>
 uint32_t frame_here() noexcept {
-  return current_frame(level);
+  const PyThreadState* ts = PyGILState_GetThisThreadState();
+  if (!ts) return 0;
+  Frame* innermost = next_python(frames::innermost(ts));
+  if constexpr (level == FrameLevel::kOff) return current_module(innermost);
+  return level == FrameLevel::kLine ? current_line<modules>(innermost) : current_stack<modules>(innermost);
+}
+
+FrameSource source_of(FrameLevel level, bool modules) noexcept {
+  if (level == FrameLevel::kLine)
+    return modules ? &frame_here<FrameLevel::kLine, true> : &frame_here<FrameLevel::kLine, false>;
+  if (level == FrameLevel::kStack)
+    return modules ? &frame_here<FrameLevel::kStack, true> : &frame_here<FrameLevel::kStack, false>;
+  return modules ? &frame_here<FrameLevel::kOff, true> : nullptr;
 }
 
 }  // namespace
@@ -195,9 +250,11 @@ void prepare_frames() {
   watch_codes();
 }
 
-void start_frames(FrameLevel level, const FrameOrigins& from) {
+void start_frames(FrameLevel level, bool modules, const FrameOrigins& from) {
   prepare_frames();
   g_frame_tree.forget();
+  g_module_table.map();
+  g_module_table.forget();
   auto& prefixes = origins().prefixes;
   prefixes.clear();
   for (const auto& p : from.user) prefixes.emplace_back(p, true);  // first: they win where both say the same
@@ -205,15 +262,12 @@ void start_frames(FrameLevel level, const FrameOrigins& from) {
   std::stable_sort(prefixes.begin(), prefixes.end(),
                    [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
   g_frames_lost.store(0);
-  g_frame_source.store(level == FrameLevel::kLine ? &frame_here<FrameLevel::kLine>
-                                                  : &frame_here<FrameLevel::kStack>);
+  g_frame_source.store(source_of(level, modules));
 }
 
-uint32_t current_frame(FrameLevel level) noexcept {
-  const PyThreadState* ts = PyGILState_GetThisThreadState();
-  if (!ts) return 0;
-  Frame* innermost = next_python(frames::innermost(ts));
-  return level == FrameLevel::kLine ? current_line(innermost) : current_stack(innermost);
+uint32_t current_frame(FrameLevel level, bool modules) noexcept {
+  const FrameSource source = source_of(level, modules);
+  return source ? source() : 0;
 }
 
 }  // namespace cuptiprof

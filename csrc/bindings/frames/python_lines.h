@@ -1,5 +1,5 @@
-// Where Python stands at a launch: its innermost line of the user's code, or its whole stack, as a node of
-// g_frame_tree.
+// Where Python stands at a launch: its innermost line of the user's code, or its whole stack, and which of
+// PyTorch's modules runs, as a node of g_frame_tree.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,9 +25,10 @@ void prepare_frames();
 
 // From now on g_frame_source says where Python stands, and nothing is known of earlier sessions. Call while
 // no launch callback comes (before a session is attached), with the GIL. Throws Error.
-void start_frames(FrameLevel level, const FrameOrigins& origins);
+void start_frames(FrameLevel level, bool modules, const FrameOrigins& origins);
 
-// Node of the calling thread's stack or line; 0: it runs no Python code, or there was no room.
-uint32_t current_frame(FrameLevel level) noexcept;
+// Node of the calling thread's stack or line, and of the module of PyTorch that runs; 0: it runs no Python
+// code or no module, or there was no room.
+uint32_t current_frame(FrameLevel level, bool modules) noexcept;
 
 }  // namespace cuptiprof

@@ -297,7 +297,7 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
   if (region && x_filter->needs_lines()) {
     const uint32_t frame = site && x_calls.with_origins() ? x_calls.origin(k.correlationId).frame : 0;
     const auto [found, is_new] = x_line_verdicts.try_emplace(frame);
-    if (is_new) found->second = x_filter->matches_lines(lines_of_stack(frame));
+    if (is_new) found->second = x_filter->matches_lines(lines_of_stack(g_frame_tree.python_of(frame)));
     region = found->second;
   }
   LaunchView launch;

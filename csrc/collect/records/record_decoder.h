@@ -24,6 +24,7 @@
 #include "cupti/subscriber_calls.h"
 #include "filter/kernel_filter.h"
 #include "store/store.h"
+#include "threads/frame_tree.h"
 
 namespace cuptiprof {
 
@@ -112,8 +113,9 @@ class RecordDecoder {
   void set_origin(Store& store, Row& row, const LaunchOrigin& origin) {
     if (origin.scopes != 0) row.nvtx = x_scope_texts.of(store, origin.scopes).nvtx;
     if (origin.frame != 0) {
-      row.line = x_frame_texts.line(store, origin.frame);
-      row.stack = origin.frame;
+      row.stack = g_frame_tree.python_of(origin.frame);
+      row.line = x_frame_texts.line(store, row.stack);
+      row.module = x_frame_texts.module(store, g_frame_tree.module_of(origin.frame));
     }
   }
   template <typename Row>
@@ -201,7 +203,7 @@ inline void RecordDecoder::attribute_capture(Store& store, Row& row, const CUpti
   const uint32_t scopes = site->origin.scopes;
   row.capture_nvtx =
       scopes != 0 ? x_scope_texts.of(store, scopes).nvtx : x_regions.nvtx_id(store, site->node);
-  if (const uint32_t frame = site->origin.frame; frame != 0) {
+  if (const uint32_t frame = g_frame_tree.python_of(site->origin.frame); frame != 0) {
     row.capture_line = x_frame_texts.line(store, frame);
     row.capture_stack = frame;
   }

@@ -8,6 +8,7 @@
 namespace cuptiprof {
 
 uint32_t FrameTexts::line(Store& store, uint32_t node) {
+  if (node == 0) return 0;
   if (is_written(node)) [[likely]]
     return x_lines[node] - 1;
   if (node >= x_lines.size()) x_lines.resize(std::max<size_t>(node + 1, 2 * x_lines.size()));
@@ -32,6 +33,13 @@ uint32_t FrameTexts::line(Store& store, uint32_t node) {
     x_lines[fresh.back()] = line + 1;
   }
   return line;
+}
+
+uint32_t FrameTexts::module(Store& store, uint32_t number) {
+  if (number == 0) return 0;
+  const auto [found, is_new] = x_modules.try_emplace(number);
+  if (is_new) found->second = store.text("(module " + std::to_string(number) + ")");
+  return found->second;
 }
 
 }  // namespace cuptiprof

@@ -104,7 +104,7 @@ bool LaunchSelector::selects_line(uint32_t frame) noexcept {
   const uint32_t known = g_launch_gate.lines.find(key, epoch);
   if (known != VerdictCache::kNone) return known == LaunchGate::kWanted;
   try {
-    const bool selected = x_options.filter->matches_lines(lines_of_stack(frame));
+    const bool selected = x_options.filter->matches_lines(lines_of_stack(g_frame_tree.python_of(frame)));
     const std::lock_guard lock(x_mutex);
     g_launch_gate.lines.put(key, epoch, selected ? LaunchGate::kWanted : LaunchGate::kRefused);
     return selected;

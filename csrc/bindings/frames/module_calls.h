@@ -1,0 +1,38 @@
+// Which of PyTorch's modules a launch is made from, by the frames of the launching thread: those that run
+// torch.nn.Module._wrapped_call_impl, which every call of a module goes through (torch 2.1 on), have the
+// module as their first argument.
+//
+// Read without the GIL, as frames are (interpreter_frames.h): the frame keeps the module alive.
+#pragma once
+#include "bindings/frames/interpreter_frames.h"
+#include "bindings/frames/module_objects.h"
+#include "threads/module_table.h"
+
+namespace cuptiprof::frames {
+
+// The innermost call among frames that are shown from the innermost on.
+class ModuleCall {
+ public:
+  void look_at(Frame* f) noexcept {
+    if (x_found || code_of(f) != x_call) return;
+    const PyObject* self = first_local(f);
+    if (!self) return;
+    x_found = true;
+    x_number = g_module_table.find(self);
+    if (x_number == 0) x_number = g_module_table.number(self, Py_TYPE(self));
+    if (x_number == 0)
+      g_frames_lost.fetch_add(1, std::memory_order_relaxed);
+    else if (g_module_table.use(x_number)) [[unlikely]]
+      ask_for_names();
+  }
+  [[nodiscard]] bool is_found() const noexcept { return x_found; }
+  // Number in g_module_table; 0: none runs.
+  [[nodiscard]] uint32_t module() const noexcept { return x_number; }
+
+ private:
+  const PyCodeObject* x_call = g_module_call.load(std::memory_order_relaxed);
+  uint32_t x_number = 0;
+  bool x_found = false;
+};
+
+}  // namespace cuptiprof::frames
