@@ -25,17 +25,6 @@ void ModuleTable::forget() noexcept {
   x_nameless.store(false);
 }
 
-uint32_t ModuleTable::find(const void* address) const noexcept {
-  if (!x_slots) return 0;
-  const auto key = reinterpret_cast<uint64_t>(address);
-  for (uint32_t i = 0, at = slot_of(key); i < kProbes; ++i, at = (at + 1) % kSlots) {
-    const uint64_t seen = x_slots[at].address.load(std::memory_order_acquire);
-    if (seen == key) return x_slots[at].number.load(std::memory_order_acquire);
-    if (seen == 0) return 0;
-  }
-  return 0;
-}
-
 uint32_t ModuleTable::number(const void* address, const void* type) noexcept {
   const auto key = reinterpret_cast<uint64_t>(address);
   for (uint32_t i = 0, at = slot_of(key); i < kProbes; ++i, at = (at + 1) % kSlots) {
@@ -44,7 +33,7 @@ uint32_t ModuleTable::number(const void* address, const void* type) noexcept {
       seen = key;
     if (seen != key) continue;
     uint32_t known = x_slots[at].number.load(std::memory_order_acquire);
-    if (known != 0) return known;
+    if (known != 0 && x_records[known].type.load(std::memory_order_acquire) == type) return known;
     uint32_t made = x_next.load(std::memory_order_relaxed);
     do {
       if (made >= kRecords) return 0;

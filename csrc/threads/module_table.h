@@ -35,8 +35,17 @@ class ModuleTable {
   void forget() noexcept;
 
   // Number of the object that lives at this address; 0: none is known.
-  [[nodiscard]] uint32_t find(const void* address) const noexcept;
-  // The same, known from now on. 0: no room.
+  [[nodiscard]] uint32_t find(const void* address) const noexcept {
+    if (!x_slots) return 0;
+    const auto key = reinterpret_cast<uint64_t>(address);
+    for (uint32_t i = 0, at = slot_of(key); i < kProbes; ++i, at = (at + 1) % kSlots) {
+      const uint64_t seen = x_slots[at].address.load(std::memory_order_acquire);
+      if (seen == key) return x_slots[at].number.load(std::memory_order_acquire);
+      if (seen == 0) return 0;
+    }
+    return 0;
+  }
+  // The same, known from now on. 0: no room. What is known of one of another type died untold.
   uint32_t number(const void* address, const void* type) noexcept;
   // Seen at a launch. True: for the first time, and it has no name.
   bool use(uint32_t number) noexcept;

@@ -92,9 +92,10 @@ class profile:
             too (JAX, cupti-python): not torch.profiler. CUPTI that others share already is joined without it. Not with
             counters nor the activity "graph".
         sources: where else, beside regions and steps, launches get their names from: "nvtx" (NVTX ranges), "lines" (the line of
-            the program), "stacks" (the whole Python stack), a list of them, "all", or a mapping to levels: {"nvtx": "launch"}
-            knows what is open at launches only, "full" has host times too. {"lines": {"packages": ["torch"]}}: lines of these
-            installed packages count as the program's own. See ``docs/regions.md`` and ``docs/python-lines.md``.
+            the program), "stacks" (the whole Python stack), "modules" (PyTorch's), a list of them, "all", or a mapping to
+            levels: {"nvtx": "launch"} knows what is open at launches only, "full" has host times too. {"lines": {"packages":
+            ["torch"]}}: lines of these installed packages count as the program's own. See ``docs/regions.md``,
+            ``docs/python-lines.md`` and ``docs/pytorch-modules.md``.
         schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
         on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
             schedule.

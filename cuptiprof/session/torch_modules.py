@@ -18,7 +18,7 @@ UNATTRIBUTED = "(unattributed)"
 """What a module is called of which it is not known, or not sure, where it was."""
 
 _WHERE = "torch.nn.modules.module"
-_HINT = 'leave "modules" out of sources=; docs/pytorch.md says which versions can be followed'
+_HINT = 'leave "modules" out of sources=; docs/pytorch-modules.md says which versions can be followed'
 
 
 class TorchModules:
@@ -65,13 +65,18 @@ def call_of_modules(module_class: Any) -> CodeType:
     Raises:
         SessionError: there is none of that kind, or what is read of its frames is not the module.
     """
-    call = getattr(module_class, "_wrapped_call_impl", None)
-    code = getattr(call, "__code__", None)
+    call: Any = getattr(module_class, "_wrapped_call_impl", None)
+    code: Any = getattr(call, "__code__", None)
     if not isinstance(code, CodeType) or not code.co_argcount or code.co_varnames[0] in code.co_cellvars:
         raise SessionError("this PyTorch calls its modules in a way that is not known", hint=_HINT)
     if "__del__" in vars(module_class):
         raise SessionError("torch.nn.Module has a __del__ of its own", hint=_HINT)
+    if not _core.can_read_frames() or not _is_read(call, code):
+        raise SessionError("the modules of this PyTorch cannot be read from Python's frames", hint=_HINT)
+    return code
 
+
+def _is_read(call: Any, code: CodeType) -> bool:
     class Tried:
         _compiled_call_impl = None
 
@@ -79,9 +84,7 @@ def call_of_modules(module_class: Any) -> CodeType:
             return _core.read_module(code)
 
     tried = Tried()
-    if not _core.can_read_frames() or call(tried) != id(tried):
-        raise SessionError("the modules of this PyTorch cannot be read from Python's frames", hint=_HINT)
-    return code
+    return bool(call(tried) == id(tried))
 
 
 def put_names(tables: dict[str, Table], names: Mapping[int, str]) -> None:

@@ -18,8 +18,7 @@ class ModuleCall {
     const PyObject* self = first_local(f);
     if (!self) return;
     x_found = true;
-    x_number = g_module_table.find(self);
-    if (x_number == 0) x_number = g_module_table.number(self, Py_TYPE(self));
+    x_number = g_module_table.number(self, Py_TYPE(self));
     if (x_number == 0)
       g_frames_lost.fetch_add(1, std::memory_order_relaxed);
     else if (g_module_table.use(x_number)) [[unlikely]]

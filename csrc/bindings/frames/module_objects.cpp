@@ -63,14 +63,8 @@ PyObject* child_of(PyObject* module, std::string_view name) {
   return nullptr;
 }
 
-// Number of an object that is alive now; 0: there is no room.
-uint32_t number_of(PyObject* module) noexcept {
-  const uint32_t known = g_module_table.find(module);
-  if (known == 0) return g_module_table.number(module, Py_TYPE(module));
-  if (g_module_table.record(known).type.load() == Py_TYPE(module)) return known;
-  g_module_table.dies(module);  // whoever lay here before died untold
-  return g_module_table.number(module, Py_TYPE(module));
-}
+// 0: there is no room.
+uint32_t number_of(PyObject* module) noexcept { return g_module_table.number(module, Py_TYPE(module)); }
 
 PyObject* del_module(PyObject* self, PyObject*) noexcept;
 PyMethodDef g_del_def{"__del__", &del_module, METH_NOARGS, "Tells cuptiprof that the module dies."};
@@ -114,7 +108,7 @@ void name_tree(PyObject* root) {
   }
 }
 
-// Whether the module of this number still is where its name says.
+// Whether the module of this number still is where its name says. From now on one that is not is another.
 void check_place(uint32_t number, PyObject* root) {
   const ModuleName name = g_module_table.name(number);
   PyObject* at = root;
@@ -124,7 +118,11 @@ void check_place(uint32_t number, PyObject* root) {
     at = child_of(at, name.path.substr(begin, end - begin));
     begin = end + 1;
   }
-  if (!at || g_module_table.find(at) != number) g_module_table.record(number).is_moved.store(1);
+  if (at && g_module_table.find(at) == number) return;
+  ModuleRecord& record = g_module_table.record(number);
+  record.is_moved.store(1);
+  if (const void* address = record.address.load(); g_module_table.find(address) == number)
+    g_module_table.dies(address);
 }
 
 // Those that launches saw in the tree of this module.
@@ -137,34 +135,36 @@ void check_places_below(PyObject* root, uint32_t number) {
   }
 }
 
-// What lies in a module that dies may live on: as something else than a part of it.
-void forget_below(PyObject* module) {
-  std::vector<PyObject*> todo{module};
-  std::unordered_set<PyObject*> seen;
-  while (!todo.empty()) {
-    PyObject* at = todo.back();
-    todo.pop_back();
-    if (!seen.insert(at).second) continue;
-    g_module_table.dies(at);
-    for (const auto& [name, child] : children(at)) todo.push_back(child);
+// Parts of an outermost module that dies may live on: as something else.
+void forget_parts(PyObject* module, uint32_t root) {
+  for (const auto& [name, child] : children(module)) {
+    const uint32_t number = g_module_table.find(child);
+    if (number == 0 || !g_module_table.is_named(number) || g_module_table.name(number).root != root) continue;
+    g_module_table.dies(child);
+    forget_parts(child, root);
   }
+}
+
+// Whether this module that dies is not a part of another. Where a cycle is collected, children may be told of
+// before their parents, who still hold them: then nobody knows.
+bool is_outermost(PyObject* module, uint32_t number) {
+  return number != 0 && g_module_table.is_named(number) ? g_module_table.name(number).root == number
+                                                        : Py_REFCNT(module) <= kUnheld;
 }
 
 // Called by Python when a module dies, while it can still be looked at.
 PyObject* del_module(PyObject* self, PyObject*) noexcept {
   const uint32_t number = g_module_table.find(self);
-  if (number == 0) Py_RETURN_NONE;
+  const bool has_nameless = g_module_table.has_nameless();
+  if ((number == 0 && !has_nameless) || !is_module(self)) Py_RETURN_NONE;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   try {
-    const bool was_named = g_module_table.is_named(number);
-    // Where a cycle is collected, children may die before their parents: then nobody knows whose they were.
-    const bool is_root = was_named ? g_module_table.name(number).root == number : Py_REFCNT(self) <= kUnheld;
-    if (is_root && is_module(self)) {
-      if (!was_named || g_module_table.has_nameless()) name_tree(self);
-      if (!children(self).empty()) {
-        check_places_below(self, number);
-        forget_below(self);
+    if (is_outermost(self, number)) {
+      if (has_nameless) name_tree(self);  // launches may have seen its parts
+      if (const uint32_t root = g_module_table.find(self); root != 0 && !children(self).empty()) {
+        check_places_below(self, root);
+        forget_parts(self, root);
       }
     }
   } catch (...) {

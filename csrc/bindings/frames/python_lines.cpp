@@ -253,8 +253,10 @@ void prepare_frames() {
 void start_frames(FrameLevel level, bool modules, const FrameOrigins& from) {
   prepare_frames();
   g_frame_tree.forget();
-  g_module_table.map();
-  g_module_table.forget();
+  if (modules) {
+    g_module_table.map();
+    g_module_table.forget();
+  }
   auto& prefixes = origins().prefixes;
   prefixes.clear();
   for (const auto& p : from.user) prefixes.emplace_back(p, true);  // first: they win where both say the same
