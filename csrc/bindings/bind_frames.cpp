@@ -65,14 +65,18 @@ void register_frames(py::module_& m) {
       "watch_modules",
       [](const py::object& module_class, const py::object& call) {
         code_of(call);
-        watch_modules(module_class.ptr(), call.ptr());
+        if (!watch_modules(module_class.ptr(), call.ptr())) throw py::error_already_set();
       },
       py::arg("module_class"), py::arg("call"),
       "Launches know the module whose call, frames of this code, they are made in; the class tells of "
       "deaths.");
   m.def("unwatch_modules", &unwatch_modules, "Leaves the class as it was.");
-  m.def("name_living_modules", &name_living_modules,
-        "Gives every living module its path, and looks whether those that have one are still there.");
+  m.def(
+      "name_living_modules",
+      [] {
+        if (!name_living_modules()) throw py::error_already_set();
+      },
+      "Gives every living module its path, and looks whether those that have one are still there.");
   m.def(
       "has_nameless_modules", [] { return g_module_table.has_nameless(); },
       "Launches saw modules without a path since name_living_modules().");

@@ -1,7 +1,5 @@
 #include "bindings/frames/module_objects.h"
 
-#include <pybind11/pybind11.h>
-
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -12,21 +10,38 @@
 #include "bindings/frames/interpreter_frames.h"
 #include "threads/module_table.h"
 
-namespace py = pybind11;
-
 namespace cuptiprof {
 namespace {
 
 constexpr Py_ssize_t kUnheld = 1;  // references to an object that nobody holds, when its end is told
 
+// A reference; null: Python raised, or there is none.
+class Owned {
+ public:
+  explicit Owned(PyObject* reference) noexcept : x_object(reference) {}
+  static Owned of(PyObject* object) noexcept { return Owned(Py_NewRef(object)); }
+  Owned(Owned&& other) noexcept : x_object(std::exchange(other.x_object, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(x_object, other.x_object);
+    return *this;
+  }
+  ~Owned() { Py_XDECREF(x_object); }
+  [[nodiscard]] PyObject* get() const noexcept { return x_object; }
+  PyObject* release() noexcept { return std::exchange(x_object, nullptr); }
+  explicit operator bool() const noexcept { return x_object; }
+
+ private:
+  PyObject* x_object;
+};
+
 // Of a session, each a reference; changed with the GIL.
-py::handle g_class;  // torch.nn.Module
-py::handle g_del;    // what is its __del__ meanwhile
-py::handle g_call;   // g_module_call
+PyObject* g_class = nullptr;  // torch.nn.Module
+PyObject* g_del = nullptr;    // what is its __del__ meanwhile
+PyObject* g_call = nullptr;   // g_module_call
 std::atomic<bool> g_asked{false};
 
 bool is_module(PyObject* o) noexcept {
-  return o && PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(g_class.ptr()));
+  return g_class && o && PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(g_class));
 }
 
 std::string utf8_of(PyObject* text) noexcept {
@@ -46,10 +61,10 @@ std::string class_name(PyObject* o) {
 // __getattr__.
 std::vector<std::pair<std::string, PyObject*>> children(PyObject* module) {
   std::vector<std::pair<std::string, PyObject*>> out;
-  const auto dict = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(module, nullptr));
+  const Owned dict(PyObject_GenericGetDict(module, nullptr));
   if (!dict) PyErr_Clear();
   PyObject* modules =
-      dict && PyDict_Check(dict.ptr()) ? PyDict_GetItemString(dict.ptr(), "_modules") : nullptr;
+      dict && PyDict_Check(dict.get()) ? PyDict_GetItemString(dict.get(), "_modules") : nullptr;
   if (!modules || !PyDict_Check(modules)) return out;
   PyObject *name = nullptr, *value = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(modules, &at, &name, &value);)
@@ -71,10 +86,9 @@ PyMethodDef g_del_def{"__del__", &del_module, METH_NOARGS, "Tells cuptiprof that
 
 // Whether this class tells of its objects' deaths: not where it has a __del__ of its own.
 bool tells_deaths(PyObject* o) {
-  const auto found = py::reinterpret_steal<py::object>(
-      PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__del__"));
+  const Owned found(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__del__"));
   if (!found) PyErr_Clear();
-  return found.is(g_del);
+  return found.get() == g_del;
 }
 
 // Names what lies in `root` and has no name, as torch's named_modules() would: of several places the first.
@@ -175,24 +189,25 @@ PyObject* del_module(PyObject* self, PyObject*) noexcept {
   Py_RETURN_NONE;
 }
 
-std::vector<py::object> living_modules() {
-  std::vector<py::object> out;
-  const py::list all = py::module_::import("gc").attr("get_objects")();
-  for (const py::handle o : all)
-    if (is_module(o.ptr())) out.push_back(py::reinterpret_borrow<py::object>(o));
-  return out;
+// False: Python raised.
+bool living_modules(std::vector<Owned>& out) {
+  const Owned gc(PyImport_ImportModule("gc"));
+  const Owned all(gc ? PyObject_CallMethod(gc.get(), "get_objects", nullptr) : nullptr);
+  if (!all) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all.get()); ++i)
+    if (PyObject* o = PyList_GET_ITEM(all.get(), i); is_module(o)) out.push_back(Owned::of(o));
+  return true;
 }
 
-// The modules whose calls run on this thread, the outermost first.
-std::vector<py::object> running_modules() {
-  std::vector<py::object> out;
+// The modules whose calls run on this thread, the innermost first.
+std::vector<Owned> running_modules() {
+  std::vector<Owned> out;
   const PyCodeObject* call = g_module_call.load();
   for (frames::Frame* f = frames::innermost(PyThreadState_Get()); f; f = frames::caller(f)) {
     if (!frames::is_python(f) || frames::code_of(f) != call) continue;
-    if (PyObject* self = frames::first_local(f); is_module(self))
-      out.push_back(py::reinterpret_borrow<py::object>(self));
+    if (PyObject* self = frames::first_local(f); is_module(self)) out.push_back(Owned::of(self));
   }
-  return {out.rbegin(), out.rend()};
+  return out;
 }
 
 // On the main thread, between two instructions of Python.
@@ -200,14 +215,15 @@ int name_running_modules(void*) noexcept {
   g_asked.store(false);
   if (!g_module_call.load()) return 0;
   try {
-    const PyObject* around = nullptr;
-    for (const py::object& module : running_modules()) {
-      const uint32_t number = number_of(module.ptr());
+    const std::vector<Owned> running = running_modules();
+    PyObject* around = nullptr;
+    for (auto module = running.rbegin(); module != running.rend(); ++module) {
+      const uint32_t number = number_of(module->get());
       if (number != 0 && !g_module_table.is_named(number)) {
-        if (around) name_tree(const_cast<PyObject*>(around));  // it may have come to lie there
-        name_tree(module.ptr());
+        if (around) name_tree(around);  // it may have come to lie there
+        name_tree(module->get());
       }
-      around = module.ptr();
+      around = module->get();
     }
   } catch (...) {
     PyErr_Clear();
@@ -254,45 +270,45 @@ std::map<uint32_t, uint32_t> ordinals(const std::map<uint32_t, ModuleName>& name
 
 }  // namespace
 
-void watch_modules(PyObject* module_class, PyObject* call) {
+bool watch_modules(PyObject* module_class, PyObject* call) {
   unwatch_modules();
   g_module_table.map();
-  auto method = py::reinterpret_steal<py::object>(PyDescr_NewMethod(&PyBaseObject_Type, &g_del_def));
-  if (!method || PyObject_SetAttrString(module_class, "__del__", method.ptr()) != 0)
-    throw py::error_already_set();
-  g_class = py::reinterpret_borrow<py::object>(module_class).release();
+  Owned method(PyDescr_NewMethod(&PyBaseObject_Type, &g_del_def));
+  if (!method || PyObject_SetAttrString(module_class, "__del__", method.get()) != 0) return false;
   g_del = method.release();
-  g_call = py::reinterpret_borrow<py::object>(call).release();
+  g_class = Py_NewRef(module_class);
+  g_call = Py_NewRef(call);
   g_module_call.store(reinterpret_cast<const PyCodeObject*>(call));
+  return true;
 }
 
 void unwatch_modules() noexcept {
   g_module_call.store(nullptr);
   if (!g_class) return;
-  auto* type = reinterpret_cast<PyTypeObject*>(g_class.ptr());
-  if (PyDict_GetItemString(type->tp_dict, "__del__") == g_del.ptr())  // what somebody else put there stays
-    PyObject_SetAttrString(g_class.ptr(), "__del__", nullptr);
+  // What somebody else put there stays.
+  if (PyDict_GetItemString(reinterpret_cast<PyTypeObject*>(g_class)->tp_dict, "__del__") == g_del)
+    PyObject_SetAttrString(g_class, "__del__", nullptr);
   PyErr_Clear();
-  for (py::handle* held : {&g_del, &g_class, &g_call}) {
-    held->dec_ref();
-    *held = py::handle();
-  }
+  Py_CLEAR(g_del);
+  Py_CLEAR(g_call);
+  Py_CLEAR(g_class);
 }
 
-void name_living_modules() {
-  if (!g_class) return;
+bool name_living_modules() {
+  if (!g_class) return true;
   g_module_table.forget_nameless();
-  const std::vector<py::object> modules = living_modules();
+  std::vector<Owned> modules;
+  if (!living_modules(modules)) return false;
   std::unordered_set<PyObject*> inside;
-  for (const py::object& module : modules)
-    for (const auto& [name, child] : children(module.ptr())) inside.insert(child);
-  for (const py::object& module : modules)
-    if (!inside.contains(module.ptr())) name_tree(module.ptr());
+  for (const Owned& module : modules)
+    for (const auto& [name, child] : children(module.get())) inside.insert(child);
+  for (const Owned& module : modules)
+    if (!inside.contains(module.get())) name_tree(module.get());
   std::unordered_map<uint32_t, PyObject*> living;
-  for (const py::object& module : modules) {
-    const uint32_t number = number_of(module.ptr());
-    if (number != 0 && !g_module_table.is_named(number)) name_tree(module.ptr());  // they lie in each other
-    living[number] = module.ptr();
+  for (const Owned& module : modules) {
+    const uint32_t number = number_of(module.get());
+    if (number != 0 && !g_module_table.is_named(number)) name_tree(module.get());  // they lie in each other
+    living[number] = module.get();
   }
   for (uint32_t n = 1; n <= g_module_table.size(); ++n) {
     const ModuleRecord& record = g_module_table.record(n);
@@ -300,6 +316,7 @@ void name_living_modules() {
     const auto root = living.find(g_module_table.name(n).root);
     if (root != living.end()) check_place(n, root->second);
   }
+  return true;
 }
 
 void ask_for_names() noexcept {

@@ -16,16 +16,16 @@ namespace cuptiprof {
 // The code of torch.nn.Module._wrapped_call_impl while a session asks for modules; null: none does.
 inline std::atomic<const PyCodeObject*> g_module_call{nullptr};
 
-// The rest is called with the GIL; where it says so it throws what Python raised.
+// The rest is called with the GIL, unless it says otherwise. False: Python raised.
 
 // From now on frames that run `call` are calls of modules, and deaths of objects of `module_class` are told.
-// Throws.
-void watch_modules(PyObject* module_class, PyObject* call);
+// Throws Error.
+bool watch_modules(PyObject* module_class, PyObject* call);
 // Leaves the class as it was. At any time, also twice.
 void unwatch_modules() noexcept;
 
-// Names every living module that has none, and looks whether the others are still where they were. Throws.
-void name_living_modules();
+// Names every living module that has none, and looks whether the others are still where they were.
+bool name_living_modules();
 // From a launch callback, without the GIL: the main thread is to name the modules that it runs, soon.
 void ask_for_names() noexcept;
 
