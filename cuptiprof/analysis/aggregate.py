@@ -114,14 +114,14 @@ def union(group: Array, start: Array, end: Array) -> Intervals:
         group, start, end = group[order], start[order], end[order]
     end = np.maximum(end, start)
     new = np.r_[False, group[1:] != group[:-1]]
-    latest = _latest_so_far(np.cumsum(new), end) if new.any() else np.maximum.accumulate(end)
+    latest = latest_so_far(np.cumsum(new), end) if new.any() else np.maximum.accumulate(end)
     opens = np.r_[True, new[1:] | (start[1:] > latest[:-1])]
     first = np.flatnonzero(opens)
     last = np.r_[first[1:], len(group)] - 1
     return Intervals(group[first].astype(np.int64), start[first], latest[last])
 
 
-def _latest_so_far(position: Int64, end: Int64) -> Int64:
+def latest_so_far(position: Int64, end: Int64) -> Int64:
     """The running maximum of `end`, which starts afresh where `position` (0, 0, 1, 1, 1, 2, ...) changes."""
     lowest = int(end.min())
     span = int(end.max()) - lowest + 1
@@ -149,7 +149,7 @@ def covered_by_group(group: Array, start: Int64, end: Int64, groups: int) -> Int
         ends = np.maximum(end[rows][order], begins)
         new = np.r_[True, mine[1:] != mine[:-1]]
         first = np.flatnonzero(new)
-        latest = np.maximum(_latest_so_far(np.cumsum(new) - 1, ends), reach[mine])
+        latest = np.maximum(latest_so_far(np.cumsum(new) - 1, ends), reach[mine])
         before = np.where(new, reach[mine], np.r_[0, latest[:-1]])
         gained = np.maximum(ends - np.maximum(begins, before), 0)
         covered[mine[first]] += np.add.reduceat(gained, first)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
 from cuptiprof.data.result import Result
 from cuptiprof.io.run_folder import RUN_FILE, runs_in
 from cuptiprof.io.runs import open_run
+from cuptiprof.report import VIEWS, Report
 from cuptiprof.text.nearest import nearest
 
 SUMMARY = "Print reports of a saved run or a torch.profiler trace."
@@ -43,17 +46,29 @@ def _runs(path: str) -> list[str]:
     return [str(run) for run in runs_in(path)] or [path]
 
 
+def _reports(
+    results: list[Result], views: Sequence[str], lines: list[str] | None, options: dict[str, Any]
+) -> list[Report]:
+    """Run by run; what the views that can say of several ranks is one report, among those of the first."""
+    out = []
+    for i, result in enumerate(results):
+        for view in views:
+            of_lines = {"lines": lines} if view == "lines" else {}
+            if not VIEWS[view].of_ranks:
+                out.append(result.report(view, **options, **of_lines))
+            elif i == 0:
+                out.append(result.report(view, ranks=results[1:], **options))
+    return out
+
+
 def main(arguments: argparse.Namespace) -> int:
     resolve_log_file(arguments)
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
-    reports = []
+    results = []
     for path in _runs(arguments.path):
         with progress_bar(f"reading {path}") as progress:
             result = open_run(path, progress)
-        if arguments.kernels:
-            result = _filtered(result, arguments.kernels)
-        for view in arguments.view or ("lines" if arguments.lines else "overview",):
-            of_lines = {"lines": arguments.lines} if view == "lines" else {}
-            reports.append(result.report(view, **options, **of_lines))
-    print_reports(reports, arguments)
+        results.append(_filtered(result, arguments.kernels) if arguments.kernels else result)
+    views = arguments.view or ("lines" if arguments.lines else "overview",)
+    print_reports(_reports(results, views, arguments.lines, options), arguments)
     return 0

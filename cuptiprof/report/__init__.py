@@ -5,10 +5,11 @@ A new view is one file with one function in `views/` and one line in its `__init
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cuptiprof.analysis.counter_record import CounterRecord
-from cuptiprof.data.result import Result
+from cuptiprof.data.result import Losses, Result
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Column, Report, View
 from cuptiprof.report.views import VIEWS
@@ -20,31 +21,42 @@ __all__ = ["VIEWS", "Column", "Report", "View", "make_report"]
 _TIMES_OF_A_MODEL = "GPU times are a model's; host and idle times are this machine's CPU's and say nothing about a GPU"
 
 
-def make_report(result: Result, view: str = "overview", *, units: str = "auto", **options: Any) -> Report:
+def make_report(
+    result: Result, view: str = "overview", *, units: str = "auto", ranks: Sequence[Result] = (), **options: Any
+) -> Report:
     """Build a view.
 
     Args:
         view: one of ``VIEWS``.
         units: of times, for people and in CSV: "auto", "s", "ms", "us" or "ns". JSON is always in ns.
+        ranks: results of further ranks, whose rows are shown as well, by the views that can (``VIEWS[view].of_ranks``).
         options: ``demangle`` (default True), ``limit`` (rows a block), and for the summary ``per_gpu``.
 
     Raises:
-        ResultError: an unknown view or unit, or a negative limit.
+        ResultError: an unknown view or unit, a negative limit, or ranks for a view of one.
     """
     if view not in VIEWS:
         raise ResultError(f"unknown view {view!r}", hint=f"one of: {', '.join(VIEWS)}")
     check_time_unit(units)
+    if ranks and not VIEWS[view].of_ranks:
+        raise ResultError(
+            f"the view {view!r} is of one rank",
+            hint=f"of several: {', '.join(n for n, v in VIEWS.items() if v.of_ranks)}",
+        )
     limit = options.get("limit")
     if limit is not None and limit < 0:
         raise ResultError(f"limit={limit}: rows to show cannot be negative")
     keys = ("device", "simulated", "simulated_chip", "origin", "cuptiprof_version", "host")
+    if ranks:
+        options["ranks"] = [other.timed() if VIEWS[view].of_times else other for other in ranks]
+    losses = Losses({name: sum(of.losses[name] for of in (result, *ranks)) for name in result.losses})
     return Report(
         view=view,
         title=VIEWS[view].title,
         header=_header(result),
         content=VIEWS[view].make(result.timed() if VIEWS[view].of_times else result, **options),
-        losses=dict(result.losses),
-        losses_line=result.losses.line(),
+        losses=dict(losses),
+        losses_line=losses.line(),
         units=units,
         metadata={k: result.metadata[k] for k in keys if k in result.metadata},
     )

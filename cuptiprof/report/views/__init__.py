@@ -10,30 +10,36 @@ from cuptiprof.report.views import (
     api_trace,
     captures,
     gpu_trace,
+    idle,
+    kernel_type_table,
     line_table,
     memory_path,
     memory_use,
     metrics_table,
     nvprof_metrics,
     operator_table,
+    overlap,
     overview,
     priorities,
     region_table,
     samples,
     section_pages,
     summary,
+    temporal,
 )
 
 
 class KnownView(NamedTuple):
     """`make`: (result, *, demangle: bool = True, limit: int | None = None) -> View; `limit` is rows a block.
 
-    `of_times`: work without any is left out, and the header says so.
+    `of_times`: work without any is left out, and the header says so. `of_ranks`: it takes the results of further ranks as
+    `ranks`, and has their rows as well.
     """
 
     title: str
     make: Callable[..., View]
     of_times: bool = False
+    of_ranks: bool = False
 
 
 VIEWS: dict[str, KnownView] = {
@@ -46,6 +52,10 @@ VIEWS: dict[str, KnownView] = {
     "operators": KnownView("Operators", operator_table.by_name, of_times=True),
     "operators-by-shape": KnownView("Operators by input shapes", operator_table.by_shape, of_times=True),
     "modules": KnownView("Modules", operator_table.by_module, of_times=True),
+    "temporal": KnownView("Temporal breakdown", temporal.view, of_times=True, of_ranks=True),
+    "kernel-types": KnownView("Kernel types", kernel_type_table.view, of_times=True, of_ranks=True),
+    "overlap": KnownView("Communication beside computation", overlap.view, of_times=True, of_ranks=True),
+    "idle": KnownView("Idle time by cause", idle.view, of_times=True, of_ranks=True),
     "memory": KnownView("Memory", memory_use.view),
     "captures": KnownView("CUDA graphs by capture", captures.view, of_times=True),
     "metrics": KnownView("Metric result", nvprof_metrics.metrics_view),

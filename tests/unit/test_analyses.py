@@ -1,0 +1,169 @@
+"""Analyses of GPU time against numbers worked out by hand, and of what is odd."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from report_results import make_result
+
+from cuptiprof.analysis.aggregate import union
+from cuptiprof.analysis.intervals import time_by_set
+from cuptiprof.data.result import Result
+from cuptiprof.data.tables import Strings, Table
+from cuptiprof.errors import ResultError
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+ANALYSES = ("temporal", "kernel-types", "overlap", "idle")
+
+
+def kernel(start: int, end: int, **more: Any) -> dict[str, Any]:
+    return {"name": "compute", "start": start, "end": end, "stream": 7, **more}
+
+
+def rows(tables: dict[str, list[dict[str, Any]]], view: str, **metadata: Any) -> list[dict[str, Any]]:
+    return make_result(tables, metadata).report(view).rows
+
+
+def test_what_runs_at_once_counts_for_each_type() -> None:
+    tables = {
+        "kernels": [kernel(0, 100), kernel(50, 150, stream=9), kernel(80, 200, name=NCCL)],
+        "memcpys": [{"start": 190, "end": 250, "copy_kind": 1}, {"start": 300, "end": 310, "copy_kind": 2}],
+    }
+    found = {row["kernel_type"]: row["sum_ns"] for row in rows(tables, "kernel-types")}
+    assert found == {
+        "COMPUTATION": 80, "COMPUTATION overlapping COMMUNICATION": 70, "COMMUNICATION": 40,
+        "COMMUNICATION overlapping MEMORY": 10, "MEMORY": 60,
+    }  # fmt: skip
+    (temporal,) = rows(tables, "temporal", rank=3)
+    assert [temporal[key] for key in ("rank", "device", "idle_ns", "compute_ns", "non_compute_ns", "kernel_ns")] == [
+        3, 0, 50, 150, 110, 310,
+    ]  # fmt: skip
+    assert temporal["compute_pct"] == pytest.approx(100 * 150 / 310)
+    (overlap,) = rows(tables, "overlap")
+    assert (overlap["overlap_ns"], overlap["communication_ns"]) == (70, 120)
+    assert overlap["comp_comm_overlap_pct"] == pytest.approx(100 * 70 / 120)
+
+
+def test_each_gpu_has_its_own_time() -> None:
+    tables = {"kernels": [kernel(0, 100), kernel(1_000, 1_010, device=1)]}
+    found = [(row["device"], row["idle_ns"], row["kernel_ns"]) for row in rows(tables, "temporal")]
+    assert found == [(0, 0, 100), (1, 0, 10)]
+    assert [row["sum_ns"] for row in rows(tables, "kernel-types")] == [110]
+
+
+def test_ranks_are_rows_of_one_report() -> None:
+    runs = [
+        make_result({"kernels": [kernel(0, 10 * (rank + 1))]}, {"rank": rank}, {"unknown_records": rank})
+        for rank in range(3)
+    ]
+    report = runs[0].report("temporal", ranks=runs[1:])
+    assert [(row["rank"], row["kernel_ns"]) for row in report.rows] == [(0, 10), (1, 20), (2, 30)]
+    assert report.losses["unknown_records"] == 3
+    assert [row["sum_ns"] for row in runs[0].report("kernel-types", ranks=runs[1:]).rows] == [60]
+    with pytest.raises(ResultError, match="of one rank"):
+        runs[0].report("summary", ranks=runs[1:])
+
+
+def test_idle_time_has_a_cause() -> None:
+    tables = {
+        "kernels": [
+            kernel(0, 100, correlation_id=1),
+            kernel(5_000, 5_100, correlation_id=2),  # launched at 3,000: late
+            kernel(5_200, 5_300, correlation_id=3),  # launched in time, soon
+            kernel(50_000, 50_100, correlation_id=4),  # launched in time, not soon
+            kernel(50_100, 50_200),  # its launch was not recorded
+        ],
+        "api_calls": [
+            {"name": "cudaLaunchKernel", "start": 0, "end": 10, "correlation_id": 1},
+            {"name": "cudaLaunchKernel", "start": 3_000, "end": 3_010, "correlation_id": 2},
+            {"name": "cudaLaunchKernel", "start": 3_020, "end": 3_030, "correlation_id": 3},
+            {"name": "cudaLaunchKernel", "start": 3_040, "end": 3_050, "correlation_id": 4},
+            {"name": "cudaDeviceSynchronize", "start": 50, "end": 400, "correlation_id": 5},
+        ],
+    }
+    found = {row["idle_category"]: row for row in rows(tables, "idle")}
+    assert {cause: (row["idle_ns"], row["sync_ns"], row["gaps"]) for cause, row in found.items()} == {
+        "host_wait": (4_900, 300, 1), "kernel_wait": (100, 0, 2), "other": (44_700, 0, 1),
+    }  # fmt: skip
+    assert sum(row["idle_ratio"] for row in found.values()) == pytest.approx(1)
+    report = make_result(tables).report("idle")
+    assert report.content.facts["unknown_launches"] == 1 and "Of 1 of 4 gaps" in str(report)
+    # A driver call within the runtime call that has its ID does not make the launch late.
+    inner = {"name": "cuLaunchKernel", "start": 3_005, "end": 3_008, "correlation_id": 3, "domain": 1}
+    tables["api_calls"].insert(0, inner)
+    assert rows(tables, "idle") == [*found.values()]
+
+
+def test_work_that_overlaps_on_a_stream_makes_no_negative_idle_time() -> None:
+    tables = {"kernels": [kernel(0, 1_000), kernel(100, 200), kernel(300, 400), kernel(1_500, 1_600)]}
+    assert sum(row["idle_ns"] for row in rows(tables, "idle")) == 500
+    assert all(row["sync_ns"] is None for row in rows(tables, "idle"))  # no calls: nobody knows
+
+
+@pytest.mark.parametrize("view", ANALYSES)
+def test_odd_results(view: str) -> None:
+    assert rows({}, view) == []
+    assert rows({"api_calls": [{"name": "cudaMalloc", "start": 0, "end": 5}]}, view) == []
+    assert rows({"kernels": [kernel(0, 0)]}, view) == []  # no times
+    for work in ([kernel(5, 5)], [kernel(10, 5)], [kernel(2**61, 2**61 + 1), kernel(-(2**61), 1 - 2**61)]):
+        tables = {"kernels": work, "memcpys": [{"start": 7, "end": 7, "copy_kind": 1}]}
+        for row in rows(tables, view):
+            assert all(value >= 0 for key, value in row.items() if key.endswith("_ns") and value is not None)
+        for form in ("text", "markdown", "csv", "json"):
+            make_result(tables).report(view).to(form)
+
+
+def test_sweep_against_marking_every_instant() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        marked, parts = np.zeros(60, np.int64), []
+        for i in range(3):
+            start = np.sort(rng.integers(0, 50, 6))
+            end = start + rng.integers(0, 9, 6)
+            parts.append(union(np.zeros(6, np.int64), start, end))
+            mine = np.zeros(60, bool)
+            for a, b in zip(start, end, strict=True):
+                mine[a:b] = True
+            marked += mine << i
+        expected = {which: int((marked == which).sum()) for which in range(1, 8) if (marked == which).any()}
+        assert time_by_set(parts) == expected
+
+
+def many(kernels: int) -> Result:
+    """Kernels of three streams with their launches, in order."""
+    strings = Strings()
+    names = [strings.code(name) for name in ("gemm", "relu", NCCL)]
+    n = np.arange(kernels)
+    start = n * 1_000 + 5_000
+    columns = {
+        "start": start,
+        "end": start + 900,
+        "name": np.asarray(names)[n % 3],
+        "stream": n % 3 + 7,
+        "correlation_id": n + 1,
+    }
+    calls = {"start": n * 1_000, "end": n * 1_000 + 400, "name": np.full(kernels, strings.code("cudaLaunchKernel")),
+             "correlation_id": n + 1}  # fmt: skip
+    config = {"grid_x": [216], "grid_y": [1], "grid_z": [1], "block_x": [256], "block_y": [1], "block_z": [1]}
+    return Result({
+        "launch_configs": Table.from_columns("launch_configs", config, strings),
+        "kernels": Table.from_columns("kernels", columns, strings),
+        "api_calls": Table.from_columns("api_calls", calls, strings),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("view", ANALYSES)
+def test_time_is_linear(view: str) -> None:
+    def seconds(result: Result) -> float:
+        best = 1e9
+        for _ in range(3):
+            begin = time.thread_time()
+            result.report(view, limit=10)
+            best = min(best, time.thread_time() - begin)
+        return best
+
+    small, large = seconds(many(100_000)), seconds(many(1_000_000))
+    assert large < max(25 * small, 0.5)
