@@ -54,7 +54,9 @@ _LAZY = {
     "Result": ("cuptiprof.data.result", "Result"),
     "benchmark": ("cuptiprof.bench.sweep.benchmark", "benchmark"),
     "compare": ("cuptiprof.bench.compare", "compare"),
+    "load_ipython_extension": ("cuptiprof.integrations.ipython", "load_ipython_extension"),  # %load_ext cuptiprof
     "open": ("cuptiprof.io.runs", "open_run"),
+    "unload_ipython_extension": ("cuptiprof.integrations.ipython", "unload_ipython_extension"),
     "tensorboard_trace_handler": ("cuptiprof.io.tensorboard", "tensorboard_trace_handler"),
 }
 

@@ -23,8 +23,12 @@ STRATEGIES = {
 }
 
 
-def add_counter_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--metrics``, ``--events``, ``--set``, ``--section``, ``--replay-mode`` and what belongs to them."""
+def add_counter_arguments(parser: argparse.ArgumentParser, *, of_script: bool = True) -> None:
+    """``--metrics``, ``--events``, ``--set``, ``--section``, ``--replay-mode`` and what belongs to them.
+
+    Args:
+        of_script: what is profiled can be run again as a whole.
+    """
     group = parser.add_argument_group("hardware counters (nvprof's and ncu's options)")
     group.add_argument(
         "--metrics",
@@ -37,10 +41,11 @@ def add_counter_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--analysis-metrics", action="store_true", help="the metrics of nvprof's guided analysis")
     group.add_argument("--set", metavar="SET", help="ncu's sets: basic, detailed, full, roofline, ...")
     group.add_argument("--section", action="append", metavar="SECTION", help="ncu's sections: SpeedOfLight, ...")
-    group.add_argument("--replay-mode", choices=list(STRATEGIES), default="auto",
-                       help="how what takes several passes is read (default auto); application: run the script again")  # fmt: skip
-    group.add_argument("--app-replay-match", choices=("name", "grid", "all"), default="grid",
-                       help="ncu: what tells the launches of one application run from each other")  # fmt: skip
+    group.add_argument("--replay-mode", choices=[mode for mode in STRATEGIES if of_script or mode != "application"], default="auto",
+                       help="how what takes several passes is read (default auto)" + "; application: run the script again" * of_script)  # fmt: skip
+    if of_script:
+        group.add_argument("--app-replay-match", choices=("name", "grid", "all"), default="grid",
+                           help="ncu: what tells the launches of one application run from each other")  # fmt: skip
     group.add_argument("--sampling-interval", "--pm-sampling-interval", metavar="TIME",
                        help="of --replay-mode sample: ns, or with a unit (100us)")  # fmt: skip
     group.add_argument("--cache-control", choices=CACHES,

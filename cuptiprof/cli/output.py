@@ -24,21 +24,26 @@ PLACEHOLDER = r"%(q\{(\w+)\}|.|$)"
 _STREAMS = ("%1", "%2")
 
 
+def add_view_arguments(group: argparse._ActionsContainer) -> None:
+    """What a report shows, wherever it goes."""
+    group.add_argument("--view", action="append", choices=list(VIEWS), help="which report; may be given several times")
+    group.add_argument(
+        "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
+    )
+    group.add_argument("--demangling", choices=("on", "off"), default="on", help="show demangled kernel names")
+    group.add_argument("--limit", type=count, metavar="N", help="at most N rows a table")
+
+
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of everything that prints a report."""
     group = parser.add_argument_group("output")
-    group.add_argument("--view", action="append", choices=list(VIEWS), help="which report; may be given several times")
+    add_view_arguments(group)
     group.add_argument(
         "--format",
         choices=FORMATS,
         help="default: rich (fits the width) on a terminal or with COLUMNS set, else text (nothing is cut)",
     )
     group.add_argument("--csv", dest="format", action="store_const", const="csv", help="the same as --format csv")
-    group.add_argument(
-        "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
-    )
-    group.add_argument("--demangling", choices=("on", "off"), default="on", help="show demangled kernel names")
-    group.add_argument("--limit", type=count, metavar="N", help="at most N rows a table")
     group.add_argument(
         "--log-file",
         metavar="FILE",

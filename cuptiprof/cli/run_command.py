@@ -11,19 +11,17 @@ import sys
 from contextlib import nullcontext
 
 from cuptiprof.cli import application_runs
-from cuptiprof.cli.argument_types import count, seconds
+from cuptiprof.cli.argument_types import seconds
 from cuptiprof.cli.child_processes import ChildProcesses, children_seconds, results_of, unprofiled_children
 from cuptiprof.cli.destination import Destination, destination
-from cuptiprof.cli.metric_arguments import add_counter_arguments, counter_options, counter_views, take_short_option
+from cuptiprof.cli.metric_arguments import add_counter_arguments, counter_options, take_short_option
 from cuptiprof.cli.output import add_format_arguments, print_reports, resolve_log_file, usable
 from cuptiprof.cli.run_session import RunSession
 from cuptiprof.cli.script import finishing, run_script
+from cuptiprof.cli.session_arguments import add_kernel_arguments, add_session_arguments, chosen_views
 from cuptiprof.cli.what_to_run import find_script
-from cuptiprof.data.activities import KINDS
 from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.session.arguments import KEEP
-from cuptiprof.session.sources import LEVELS
 from cuptiprof.sim.pytorch.cuda_names import HINT
 
 SUMMARY = "Profile an unmodified Python script."
@@ -44,44 +42,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="save the run (a folder), or with .json/.json.gz a Chrome trace; %%p %%h %%q{ENV} expand")  # fmt: skip
     parser.add_argument("-f", "--force-overwrite", action="store_true", help="replace an existing run or file")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
-    parser.add_argument("--device", metavar="DEVICE", help="cuda (default), sim, sim:CHIP, replay:TRACE")
-    parser.add_argument("--activities", metavar="LIST", help=f"comma-separated, of: {', '.join(KINDS)}")
-    parser.add_argument("--sources", default="nvtx", metavar="LIST",
-                        help=f"what tells whose a kernel is, beside regions and steps, comma-separated: {', '.join(LEVELS)}, with a level "
-                             "as in nvtx=launch; all, none (default nvtx)")  # fmt: skip
-    parser.add_argument("--profile-from-start", choices=("on", "off"), default="on",
-                        help="off: only between cudaProfilerStart and cudaProfilerStop")  # fmt: skip
+    add_session_arguments(parser)
     parser.add_argument("--profile-child-processes", action="store_true",
                         help="nvprof's: Python processes that the script starts, too (not forks); -o is then a folder of runs")  # fmt: skip
     parser.add_argument("-t", "--timeout", type=seconds, metavar="SECONDS", help="collect for at most so long")
-    parser.add_argument("--budget", default="256 MB", help="memory for what is kept (default 256 MB)")
-    parser.add_argument("--keep", choices=KEEP, default="latest", help="what to keep when the budget is used up")
     prints = parser.add_argument_group("what to print (nvprof's names)")
     for option, view in (("--print-summary", "summary"), ("--print-gpu-trace", "gpu-trace"),
                          ("--print-gpu-traces", "gpu-trace"), ("--print-api-trace", "api-trace"),
                          ("--print-regions", "regions")):  # fmt: skip
         prints.add_argument(option, dest="view", action="append_const", const=view)
-    which = parser.add_argument_group("which kernels (nvprof's and ncu's options)")
-    which.add_argument(
-        "--kernels",
-        action="append",
-        metavar="SPEC",
-        help="nvprof: a regex, or context:stream:name:invocation",
-    )
-    which.add_argument("-k", "--kernel-name", action="append", metavar="NAME", help="ncu: exact name, or regex:...")
-    which.add_argument("--kernel-name-base", choices=("function", "demangled", "mangled"), default="function")
-    which.add_argument("--kernel-id", action="append", metavar="ID", help="ncu: context:stream:[regex:]name:invocation")
-    which.add_argument("-s", "--launch-skip", type=count, default=0, metavar="N", help="skip N matching launches")
-    which.add_argument("-c", "--launch-count", type=count, metavar="N", help="keep at most N matching launches")
-    which.add_argument(
-        "--launch-skip-before-match", type=count, default=0, metavar="N", help="skip N launches of any kind"
-    )
-    which.add_argument("--filter-mode", choices=("global", "per-gpu", "per-launch-config"), default="global")
-    which.add_argument("--devices", metavar="LIST", help="device ordinals, comma-separated")
-    which.add_argument("--line-include", action="append", metavar="PATTERN",
-                       help="what is launched from a file (train.py), a line of it (train.py:42) or a function (Model.forward)")  # fmt: skip
-    which.add_argument("--nvtx-include", action="append", metavar="EXPR", help="regions and NVTX ranges to keep")
-    which.add_argument("--nvtx-exclude", action="append", metavar="EXPR", help="regions and NVTX ranges to leave out")
+    add_kernel_arguments(parser)
     add_counter_arguments(parser)
     add_format_arguments(parser)
     parser.add_argument("-m", dest="module", action="store_true",
@@ -161,9 +131,5 @@ def _report(results: list[Result], arguments: argparse.Namespace) -> None:
     if arguments.quiet or (arguments.log_file is None and not usable(sys.stderr)):
         return
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
-    reports = [r.report(v, **options) for r in results for v in dict.fromkeys(_views(arguments))]
+    reports = [r.report(v, **options) for r in results for v in chosen_views(arguments)]
     print_reports(reports, arguments, default="%2")
-
-
-def _views(arguments: argparse.Namespace) -> list[str]:
-    return arguments.view or counter_views(arguments) or ["overview"]

@@ -15,11 +15,21 @@ Array = npt.NDArray[Any]
 class LazyColumns(Mapping[str, Array]):
     """A mapping of columns of `rows` values each; ``make(name)`` is called once a column, by one thread at a time.
 
+    ``make_first(name, rows)`` makes only its first values, where that is less work.
+
     A copy of it elsewhere (pickle) is a plain dict of all columns. What `owner` is lives as long as the columns do.
     """
 
-    def __init__(self, names: Iterable[str], rows: int, make: Callable[[str], Array], owner: object = None) -> None:
+    def __init__(
+        self,
+        names: Iterable[str],
+        rows: int,
+        make: Callable[[str], Array],
+        owner: object = None,
+        make_first: Callable[[str, int], Array] | None = None,
+    ) -> None:
         self.rows = rows
+        self._make_first = make_first
         self._owner = owner
         self._names = tuple(names)
         self._make = make
@@ -38,6 +48,13 @@ class LazyColumns(Mapping[str, Array]):
                 made.flags.writeable = False
                 self._made[column] = made
             return self._made[column]
+
+    def first(self, column: str, rows: int) -> Array:
+        """The first values of a column, at most so many; the whole of it is not made for that if it can be avoided."""
+        if column in self._made or self._make_first is None or column not in self._names:
+            return self[column][:rows]
+        with self._one_at_a_time:
+            return self._make_first(column, rows)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

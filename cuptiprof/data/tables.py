@@ -190,7 +190,7 @@ class Table:
     def _repr_html_(self) -> str:
         """The first rows, for notebooks."""
         names = self.all_columns
-        head = self.where(np.arange(min(len(self), _IN_A_NOTEBOOK)))
+        head = self.head(_IN_A_NOTEBOOK)
         values = [head[name] for name in names]
         texts = [v.dtype == object for v in values]
         rows = [[str(v[i])[:_NOTEBOOK_TEXT] for v in values] for i in range(len(head))]
@@ -248,6 +248,17 @@ class Table:
         """
         columns = selected(self._columns, self._schema, self._rows, mask)
         out = Table(self.name, columns, self.strings, self.configs)
+        out.counters, out.stacks = self.counters, self.stacks
+        return out
+
+    def head(self, rows: int) -> Table:
+        """The first rows, at most so many. Of a large saved run only they are read."""
+        count = min(rows, self._rows)
+        stored = self._columns
+        first = stored.first if isinstance(stored, LazyColumns) else lambda name, n: stored[name][:n]
+        out = Table(
+            self.name, LazyColumns(self._schema, count, lambda name: first(name, count)), self.strings, self.configs
+        )
         out.counters, out.stacks = self.counters, self.stacks
         return out
 

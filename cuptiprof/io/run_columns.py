@@ -66,25 +66,30 @@ class ParquetTable:
         if spec.name not in self.names and not spec.is_sparse:
             raise ResultError(f"{self.where}: column {spec.name} is missing")
 
-    def column(self, spec: ColumnSchema, code: Code | None = None) -> Array:
+    def column(self, spec: ColumnSchema, code: Code | None = None, rows: int | None = None) -> Array:
         """A column as it is kept in memory; texts by their `code`.
+
+        Args:
+            rows: only so many, the first.
 
         Raises:
             ResultError: damaged.
         """
-        values = self._texts(spec, code) if code is not None else self._numbers(spec)
+        count = self.rows if rows is None else min(rows, self.rows)
+        chunks = self._chunks(spec.name) if rows is None else self._first_chunks(spec.name, count)
+        values = self._texts(spec, code, chunks) if code is not None else (to_numpy(c, spec.dtype) for c in chunks)
         with damaged(f"{self.where}: column {spec.name}"):
             if spec.name not in self.names:
-                return np.zeros(self.rows, spec.dtype)
-            return joined(values, self.rows, spec.dtype)
+                return np.zeros(count, spec.dtype)
+            return joined(values, count, spec.dtype)
 
-    def codes(self, spec: ColumnSchema, size: int) -> Array:
-        """A column of numbers that index something of `size` rows.
+    def codes(self, spec: ColumnSchema, size: int, rows: int | None = None) -> Array:
+        """A column of numbers that index something of `size` rows; `rows` as for `column`.
 
         Raises:
             ResultError: damaged, or one is out of range.
         """
-        out = self.column(spec)
+        out = self.column(spec, rows=rows)
         if len(out) and int(out.max()) >= size:
             raise ResultError(f"{self.where}: column {spec.name}: {int(out.max())} of {size} rows")
         return out
@@ -106,13 +111,18 @@ class ParquetTable:
             for group in range(file.num_row_groups):
                 yield from file.read_row_group(group, columns=[column], use_threads=False).column(0).chunks
 
-    def _numbers(self, spec: ColumnSchema) -> Iterator[Array]:
-        return (to_numpy(chunk, spec.dtype) for chunk in self._chunks(spec.name))
+    def _first_chunks(self, column: str, rows: int) -> Iterator[Any]:
+        for file in self._files:
+            for batch in file.iter_batches(batch_size=max(rows, 1), columns=[column], use_threads=False):
+                if rows <= 0:
+                    return
+                yield batch.column(0)[:rows]
+                rows -= len(batch)
 
-    def _texts(self, spec: ColumnSchema, code: Code) -> Iterator[Array]:
+    def _texts(self, spec: ColumnSchema, code: Code, chunks: Iterator[Any]) -> Iterator[Array]:
         import pyarrow as pa
 
-        for chunk in self._chunks(spec.name):
+        for chunk in chunks:
             array = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
             codes = np.array([code(_checked(text)) for text in array.dictionary.to_pylist()], np.uint32)
             indices = to_numpy(array.indices, "int32")
@@ -170,13 +180,13 @@ def lazy_table(file: ParquetTable, name: str, strings: Strings, configs: Table |
             raise ValueError(f"{text[:60]!r} is not in the run's list of strings")
         return code
 
-    def make(column: str) -> Array:
+    def make(column: str, rows: int | None = None) -> Array:
         spec = columns[column]
         if configs is not None and column == "config":
-            return file.codes(spec, len(configs))
-        return file.column(spec, known if spec.is_text else None)
+            return file.codes(spec, len(configs), rows)
+        return file.column(spec, known if spec.is_text else None, rows)
 
-    lazy = LazyColumns(columns, file.rows, make)
+    lazy = LazyColumns(columns, file.rows, make, make_first=make)
     if file.rows > SMALL_ROWS:
         return Table(name, lazy, strings, configs)
     read = dict(lazy)

@@ -29,6 +29,7 @@ from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
 from cuptiprof.session.torch_modules import TorchModules
+from cuptiprof.text.html import html_line
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
@@ -216,6 +217,9 @@ class profile:
 
     def __repr__(self) -> str:
         return f"<cuptiprof.profile: {self.state}>"
+
+    def _repr_html_(self) -> str:
+        return html_line(repr(self)) + (self._result._repr_html_() if self._result is not None else "")
 
     @property
     def state(self) -> str:

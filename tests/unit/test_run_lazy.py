@@ -50,6 +50,21 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "run"
 
 
+def test_a_notebook_reads_the_first_rows_only(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = cuptiprof.open(run).kernels
+    read: list[int] = []
+    joined = run_columns.joined
+    monkeypatch.setattr(
+        run_columns, "joined", lambda parts, rows, dtype: read.append(rows) or joined(parts, rows, dtype)
+    )
+    html = opened._repr_html_()
+    assert "5,000 rows" in html and "größe" in html and html.count("<tr>") == 11
+    assert set(read) == {10} and len(read) > 20
+    assert opened.head(3)["name"].tolist() == NAMES and len(opened.head(10 * ROWS)) == ROWS
+    assert opened["start"].tolist() == result().kernels["start"].tolist()  # the whole is still to be had
+    assert opened.head(2)["start"].tolist() == [0, 100] and read.count(ROWS) == 1
+
+
 def part(run: Path, table: str = "kernels") -> Path:
     return run / table / "rank=0" / "part-0.parquet"
 
