@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import keyword
 import re
 import shlex
@@ -70,6 +71,10 @@ def profile_cell(shell: Any, line: str, cell: str | None) -> None:
     code = cell if cell is not None else statement
     if not code.strip():
         raise UsageError("there is nothing to run")
+    if _cannot_await(shell, code):
+        raise UsageError(
+            "a cell that awaits cannot run inside of another one here\n  hint: `with cuptiprof.profile() as prof:` around the await"
+        )
     try:
         session = RunSession(arguments)
         session.start()
@@ -88,6 +93,15 @@ def profile_cell(shell: Any, line: str, cell: str | None) -> None:
     error = done.error_before_exec or done.error_in_exec
     if error is not None:
         raise CellError(f"{type(error).__name__}: {error}")
+
+
+def _cannot_await(shell: Any, code: str) -> bool:
+    """It has an ``await`` outside of a function, and the shell's event loop runs already, as Jupyter's does."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return bool(shell.should_run_async(code, transformed_cell=shell.transform_cell(code)))
 
 
 def _stopped(session: RunSession, arguments: argparse.Namespace) -> Result:

@@ -128,6 +128,11 @@ def test_hugging_face(tmp_path: Path) -> None:
     assert re.search(r" evaluate$", said, re.MULTILINE)
 
 
+def test_a_notebook(tmp_path: Path) -> None:
+    said = run(tmp_path, "-m", "IPython", "--colors=NoColor", str(EXAMPLES / "in_a_notebook.ipy"))
+    assert re.search(r" bwd$", said, re.MULTILINE) and "achieved_occupancy" in said and "ns in kernels" in said
+
+
 def test_each_example_says_how_to_run_it() -> None:
-    for path in EXAMPLES.glob("*.py"):
+    for path in [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ipy")]:
         assert f"examples/{path.name}" in path.read_text().partition('"""\n\n')[0], path.name
