@@ -12,7 +12,9 @@ from cuptiprof.integrations.run_names import local_folder, run_place
 from cuptiprof.regions.region import region
 from cuptiprof.report import VIEWS, make_report
 from cuptiprof.session.profile import profile
+from cuptiprof.session.schedule import Action
 from cuptiprof.text.nearest import nearest
+from cuptiprof.torch_profiler.torch_options import check_keywords
 
 
 class TrainerSession:
@@ -40,6 +42,13 @@ class TrainerSession:
                 hint = f"did you mean {near[0]!r}?" if near else f"one of: {', '.join(VIEWS)}"
                 raise ResultError(f"unknown view {name!r}", hint=hint)
         self._on_ready: Callable[[profile], object] | None = options.pop("on_ready", None)
+        check_keywords(options, profile.__init__)
+        cycles = options.get("schedule")
+        if cycles is not None and not isinstance(cycles(0), Action):
+            raise SessionError(
+                f"schedule= gives {cycles(0)!r}",
+                hint="cuptiprof.schedule(...) takes the arguments of torch.profiler.schedule",
+            )
         self._options = {"progress": False, **options}  # frameworks draw bars of their own
         profile(**self._options)
         self._profile: profile | None = None  # made when it begins: until then this is copied to other processes

@@ -128,6 +128,12 @@ def test_hugging_face(tmp_path: Path) -> None:
     assert re.search(r" evaluate$", said, re.MULTILINE)
 
 
+def test_accelerate(tmp_path: Path) -> None:
+    said = run(tmp_path, str(EXAMPLES / "train_accelerate.py"))
+    assert re.search(r" bwd$", said, re.MULTILINE) and "Self CUDA" in said
+    assert set(cuptiprof.open(tmp_path / "runs" / "profile.cuptiprof").kernels["step"]) == {3, 4}
+
+
 def test_a_notebook(tmp_path: Path) -> None:
     said = run(tmp_path, "-m", "IPython", "--colors=NoColor", str(EXAMPLES / "in_a_notebook.ipy"))
     assert re.search(r" bwd$", said, re.MULTILINE) and "achieved_occupancy" in said and "ns in kernels" in said

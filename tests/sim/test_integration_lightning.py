@@ -185,10 +185,12 @@ def test_the_report_in_a_file(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TypeError, match="metrcs"):
+    with pytest.raises(TypeError, match="did you mean 'metrics'"):
         LightningProfiler(metrcs=["ipc"])
     with pytest.raises(ResultError, match="did you mean 'overview'"):
         LightningProfiler(view="overvew")
+    with pytest.raises(SessionError, match=r"cuptiprof\.schedule"):
+        LightningProfiler(schedule=torch.profiler.schedule(wait=1, warmup=1, active=1))
     with pytest.raises(SessionError, match="unknown source"):
         LightningProfiler(sources="nvxt")
     with pytest.raises(SessionError, match="no result yet"):
