@@ -52,6 +52,7 @@ py::list schema() {
 py::dict codes() {
   py::dict range_kind, strategy, scope_source, operator_scope, memcpy_kind, memory_kind, sync_kind,
       overhead_kind;
+  py::dict allocator_action, block_state;
   auto put = [](py::dict& list, auto code, const char* text) {
     list[py::int_(static_cast<int>(code))] = text;
   };
@@ -60,6 +61,8 @@ py::dict codes() {
 #define CP_STRATEGY_ABOVE(code, text) put(strategy, code, text);
 #define CP_SCOPE_SOURCE(enumerator, code, text) put(scope_source, code, text);
 #define CP_OPERATOR_SCOPE(enumerator, code, text) put(operator_scope, code, text);
+#define CP_ALLOCATOR_ACTION(code, text) put(allocator_action, code, text);
+#define CP_BLOCK_STATE(code, text) put(block_state, code, text);
 #define CP_MEMCPY_KIND(enumerator, text) put(memcpy_kind, CUPTI_ACTIVITY_MEMCPY_KIND_##enumerator, text);
 #define CP_MEMORY_KIND(enumerator, text) put(memory_kind, CUPTI_ACTIVITY_MEMORY_KIND_##enumerator, text);
 #define CP_SYNC_KIND(enumerator, text) put(sync_kind, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_##enumerator, text);
@@ -70,6 +73,8 @@ py::dict codes() {
   lists["strategy"] = strategy;
   lists["scope_source"] = scope_source;
   lists["operator_scope"] = operator_scope;
+  lists["allocator_action"] = allocator_action;
+  lists["block_state"] = block_state;
   lists["memcpy_kind"] = memcpy_kind;
   lists["memory_kind"] = memory_kind;
   lists["sync_kind"] = sync_kind;

@@ -27,6 +27,8 @@ namespace cuptiprof {
   X(configs_lost, "launch configurations without room: their grid is 0")                                     \
   X(captures_lost, "CUDA graph nodes without room: their work does not know where it was captured")          \
   X(unfollowed_threads, "launches and regions of threads beyond the 1,024 that are followed at once")        \
+  X(allocator_overwritten,                                                                                   \
+    "events of PyTorch's caching allocator that its history had no room for: the oldest ones")               \
   X(spill_dropped, "rows lost because the disk did not keep up or failed")                                   \
   X(unknown_records, "records of a kind this version does not know")                                         \
   X(uncounted, "launches, regions and samples chosen for counters that have no values; see metadata")        \
