@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from cuptiprof import _core
 from cuptiprof.errors import CuptiprofError
 
+ALLOCATOR = "allocator"
+"""The history of PyTorch's caching allocator, which is torch's own and none of CUPTI's kinds."""
+
 KINDS: dict[str, tuple[int, ...]] = {
     name: tuple(kind for other, kind in _core.ACTIVITIES if other == name) for name, _ in _core.ACTIVITIES
-}
+} | {ALLOCATOR: ()}
 """Name -> values of CUpti_ActivityKind (csrc/base/codes.def)."""
 
 DEFAULT = (

@@ -12,6 +12,10 @@ SCOPE_SOURCES = _core.CODES["scope_source"]
 """``regions.source``: what a row is."""
 OPERATOR_SCOPES = _core.CODES["operator_scope"]
 """``operators.scope``: what a row is to PyTorch (at::RecordScope)."""
+ALLOCATOR_ACTIONS = _core.CODES["allocator_action"]
+"""``allocator_events.action``: torch's words."""
+BLOCK_STATES = _core.CODES["block_state"]
+"""``allocator_blocks.state``: torch's words."""
 RANGE_KINDS = _core.CODES["range_kind"]
 """``metric_ranges.kind``: what was measured."""
 STRATEGIES = _core.CODES["strategy"]

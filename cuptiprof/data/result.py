@@ -73,7 +73,7 @@ class Losses(Mapping[str, int]):
 
 class Result:
     """An immutable set of tables (one attribute each: ``kernels``, ``memcpys``, ``memsets``, ``api_calls``,
-    ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``overhead``, ``graph_launches``, ``contexts``,
+    ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``allocator_events``, ``allocator_blocks``, ``collectives``, ``overhead``, ``graph_launches``, ``contexts``,
     ``streams``, ``devices``, ``regions``, ``operators``, ``markers``, ``stacks``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
 
     Times are in ns on the run clock (``clock_to_unix`` converts).
@@ -88,6 +88,9 @@ class Result:
     cuda_events: Table
     memory: Table
     memory_pools: Table
+    allocator_events: Table
+    allocator_blocks: Table
+    collectives: Table
     overhead: Table
     graph_launches: Table
     contexts: Table
@@ -140,7 +143,10 @@ class Result:
         return PythonStacks(self.tables["stacks"])
 
     def __repr__(self) -> str:
-        n = {t: len(self.tables[t]) for t in ("kernels", "memcpys", "memsets", "api_calls", "regions")}
+        n = {
+            t: len(self.tables[t])
+            for t in ("kernels", "memcpys", "memsets", "api_calls", "regions", "allocator_events")
+        }
         counts = ", ".join(f"{v:,} {k}" for k, v in n.items() if v)
         return f"<cuptiprof.Result{' (simulated)' if self.simulated else ''}: {counts or 'empty'}>"
 
@@ -223,7 +229,7 @@ class Result:
 
     def report(self, view: str = "overview", **options: Any) -> Report:
         """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``operators``, ``operators-by-shape``,
-        ``modules``, ``lines``, ``memory``, ``captures``, ``temporal``, ``kernel-types``, ``overlap``, ``idle``,
+        ``modules``, ``lines``, ``memory``, ``allocator``, ``captures``, ``temporal``, ``kernel-types``, ``overlap``, ``idle``,
         ``metrics``, ``events``, ``metrics-wide``, ``metrics-long``, ``sections``, ``memory-path``,
         ``priorities``, ``samples``); print it, or ``.to("markdown")``.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.errors import ResultError
-from cuptiprof.io import chrome, flame_files
+from cuptiprof.io import chrome, flame_files, memory_snapshot, memory_timeline
 from cuptiprof.io.files import replacing_file
 
 
@@ -31,7 +31,16 @@ FORMATS = (  # the first whose suffix fits
         flame_files.write_speedscope,
         "flame graph by Python stack",
     ),
+    Format(
+        "memory-timeline",
+        (".memory.html",),
+        memory_timeline.write_page,
+        "allocated and reserved bytes over time, of PyTorch's allocator",
+    ),
     Format("chrome", (".json", ".json.gz"), chrome.write, "Chrome/Perfetto trace as torch.profiler writes it"),
+    Format(
+        "memory-snapshot", (".pickle",), memory_snapshot.write_snapshot, "PyTorch's own, for pytorch.org/memory_viz"
+    ),
     Format("collapsed", (".folded", ".folded.gz"), flame_files.write_collapsed, "collapsed stacks for flamegraph.pl"),
 )
 

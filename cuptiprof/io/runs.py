@@ -9,6 +9,7 @@ from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings, Table, schema
 from cuptiprof.errors import ResultError
 from cuptiprof.io import run_format1
+from cuptiprof.io.memory_snapshot import import_snapshot, looks_like_snapshot
 from cuptiprof.io.opened_folder import OpenedFolder
 from cuptiprof.io.run_columns import ParquetTable, lazy_table, read_configs, read_strings
 from cuptiprof.io.run_folder import runs_in
@@ -17,7 +18,7 @@ from cuptiprof.io.trace_file import looks_like_trace
 
 
 def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:
-    """Open a saved run, a torch.profiler trace (JSON, plain, gzip or zstd), or the spill folder of a killed process.
+    """Open a saved run, a torch.profiler trace (JSON, plain, gzip or zstd), a snapshot of PyTorch's allocator (pickle), or the spill folder of a killed process.
 
     All files are opened before any is read: of a run that is replaced meanwhile the result is the old one, or the new one.
 
@@ -36,8 +37,11 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
             from cuptiprof.io.kineto import import_trace
 
             return import_trace(file, progress)
+        if looks_like_snapshot(file):
+            return import_snapshot(file, progress)
         raise ResultError(
-            f"{file} is neither a saved run (a folder) nor a torch.profiler trace (JSON, plain, gzip or zstd)"
+            f"{file} is neither a saved run (a folder) nor a torch.profiler trace (JSON, plain, gzip or zstd), "
+            "nor a snapshot of PyTorch's allocator (pickle)"
         )
     if not (file / "run.json").exists():
         from cuptiprof.io.spill_open import find_spill, open_spill

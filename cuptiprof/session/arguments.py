@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
-from cuptiprof.data.activities import kinds_of
+from cuptiprof.data.activities import ALLOCATOR, kinds_of
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BudgetError
 from cuptiprof.session.callers import who_started
@@ -30,12 +30,14 @@ class Arguments:
     Attributes:
         recorded: what run.json says of them.
         kinds: CUpti_ActivityKind of what is collected.
+        allocator: the history of PyTorch's caching allocator, too.
         filter: of kernels= and regions= and how many of those; None: all.
         budget, buffer_size, device_buffer_size: bytes; 0: the default, as with both numbers of buffers.
     """
 
     recorded: Mapping[str, Any]
     kinds: list[int]
+    allocator: bool
     filter: KernelFilter | None
     keep: str
     budget: int
@@ -148,6 +150,7 @@ def check_arguments(
     return Arguments(
         recorded=recorded,
         kinds=kinds,
+        allocator=ALLOCATOR in (recorded["activities"] or ()),
         filter=kernel_filter,
         keep=keep,
         budget=budget_bytes,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cuptiprof import _core
 from cuptiprof.data.result import Result, from_native
 from cuptiprof.data.tables import Array, Table, merge
+from cuptiprof.session.python_frames import user_code
 from cuptiprof.session.torch_modules import put_names
 from cuptiprof.text.nearest import nearest
 from cuptiprof.version import __version__
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
     from cuptiprof.filter.kernel_filter import KernelFilter
     from cuptiprof.io.spill import Spill
+    from cuptiprof.session.allocator_history import TakenHistory
     from cuptiprof.session.steps import Steps
 
 
@@ -69,6 +71,7 @@ def assemble(
     counters: LiveCounters | None,
     spill: Spill | None,
     modules: Mapping[int, str] | None,
+    allocator: TakenHistory | None,
 ) -> tuple[Result, list[Warning]]:
     """The result of one cycle, and what the user is to be warned of. Changes nothing, so that it can be done again.
 
@@ -77,6 +80,7 @@ def assemble(
         store: what its take() or stop() handed over.
         run: metadata that only the session knows (device, times, arguments).
         steps: those of the cycle; None: the program marks none.
+        allocator: what PyTorch's caching allocator told.
         kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
         modules: paths of PyTorch's modules by number; None: not asked for.
     """
@@ -95,6 +99,11 @@ def assemble(
         losses |= counters.add_to(session, tables, metadata, warned)
         if counters.plan.strategy == "sample":
             warned += _unrecorded(tables, losses, metadata["counters"]["notes"])
+    if allocator is not None:
+        from cuptiprof.session.allocator_tables import add_allocator
+
+        if note := add_allocator(allocator, tables, metadata, losses, steps, user_code()):
+            _note(metadata, note)
     metadata["cuda_was_up"] = session.cuda_was_up
     if session.cuda_was_up and (metadata.get("arguments") or {}).get("latency_timestamps"):
         _note(metadata, _LATE_LATENCY)

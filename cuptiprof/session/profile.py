@@ -18,6 +18,7 @@ from cuptiprof.device.nvtx_injection import inject_nvtx, nvtx_complaints, nvtx_n
 from cuptiprof.errors import SessionError
 from cuptiprof.regions.decorating import decorated
 from cuptiprof.regions.hand_over import Following
+from cuptiprof.session.allocator_history import AllocatorHistory, TakenHistory
 from cuptiprof.session.arguments import check_arguments
 from cuptiprof.session.assemble import assemble, clock_pair, run_metadata
 from cuptiprof.session.beside_kineto import TorchProfilerWatch
@@ -48,6 +49,7 @@ class _Pending:
 
     cycle: int
     steps: Steps
+    allocator: TakenHistory | None = None
     stop_ns: int = 0
     made: tuple[Result, list[Warning]] | None = None
 
@@ -59,7 +61,7 @@ class profile:
         device: "cuda", "sim" or "sim:CHIP" (a simulated GPU), "replay:FILE" (a recorded torch.profiler trace on it).
             Default: the environment variable CUPTIPROF_DEVICE, else "cuda". A ``cuptiprof.device.devices.Device`` is taken as it is.
         activities: what to collect (see ``cuptiprof.data.activities.KINDS``); default: kernels, copies, sets, API calls,
-            synchronisations.
+            synchronisations. "allocator": the history of PyTorch's caching allocator (``docs/memory.md``).
         kernels: keep only kernels that match: a pattern (glob, or "regex:..."), a list of them, or a ``KernelFilter``.
         regions: keep only kernels launched in regions that match.
         metrics: hardware counters to read of the selected kernels: nvprof's names ("achieved_occupancy", "ipc",
@@ -195,6 +197,7 @@ class profile:
         self._on_device = False
         self._opened = Held()  # what the session holds of its device
         self._modules: TorchModules | None = None
+        self._allocator: AllocatorHistory | None = None
         self._spill: Spill | None = None
         self._result: Result | None = None
         self._pending: _Pending | None = None
@@ -263,10 +266,21 @@ class profile:
                     self._opened.enter(TorchProfilerWatch())
                 self._on_device = True
                 device.started()
+                self._follow_allocator()
             except BaseException:
                 self._abandon()
                 raise
             return self
+
+    def _follow_allocator(self) -> None:
+        self._allocator = None
+        if self._arguments.allocator:
+            with_frames = self._arguments.sources.frames != 0
+            self._allocator = AllocatorHistory(self._arguments.budget, with_frames=with_frames)
+            self._opened.enter(self._allocator)
+
+    def _of_allocator(self) -> TakenHistory | None:
+        return self._allocator.take() if self._allocator is not None else None
 
     def _abandon(self) -> None:
         """The start failed: nothing stays on."""
@@ -299,8 +313,9 @@ class profile:
             self._erase_line()
             if not self._is_unfinished():
                 session = self._running("stop()")
+                of_allocator = self._of_allocator()  # as long as the simulated device is there
                 self._leave_device()
-                self._pending = _Pending(self._cycle + 1, self._steps.plus(self._last_step()))
+                self._pending = _Pending(self._cycle + 1, self._steps.plus(self._last_step()), of_allocator)
                 session.stop()
             action = self._schedule(self._step) if self._schedule is not None else None
             if self._result is not None and (action in (Action.NONE, Action.WARMUP) or self._is_nothing_left()):
@@ -344,6 +359,7 @@ class profile:
                 self._counters,
                 self._spill,
                 modules,
+                pending.allocator,
             )
         self._result, warned = pending.made
         if self._counters is not None:
@@ -445,7 +461,7 @@ class profile:
             if was is Action.RECORD_AND_SAVE:
                 if session.state != "paused":  # by the user
                     session.pause()
-                self._pending = _Pending(self._cycle + 1, self._steps)
+                self._pending = _Pending(self._cycle + 1, self._steps, self._of_allocator())
                 session.take()
                 self._finish()
                 self._tell_user()
@@ -457,6 +473,8 @@ class profile:
                 session.discard()
                 if self._spill is not None:
                     self._spill.discard()
+            if self._allocator is not None and will in recording and was is not Action.RECORD:
+                self._allocator.forget()
             if session.state == "running" and will is Action.NONE:
                 session.pause()
             elif session.state != "running" and will is not Action.NONE:

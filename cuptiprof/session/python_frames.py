@@ -6,7 +6,7 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -36,6 +36,14 @@ def frame_origins(sources: Sources) -> _core.FrameOrigins:
     if not sources.frames:
         return _core.FrameOrigins(packages=[], user=[])
     return _core.FrameOrigins(packages=package_prefixes(), user=user_prefixes(sources.user_packages))
+
+
+def user_code() -> Callable[[str], bool]:
+    """Says of a file's name whether its code is the user's, for stacks that others read."""
+    installed, users = tuple(package_prefixes()), tuple(user_prefixes(()))
+    return lambda file: (
+        file.startswith(users) or not (file.startswith(installed) or "site-packages" in file or file.startswith("<"))
+    )
 
 
 def package_prefixes() -> list[str]:

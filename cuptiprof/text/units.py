@@ -56,6 +56,8 @@ def format_time(ns: float, unit: TimeUnit = "auto") -> str:
 
 def format_bytes(value: float) -> str:
     """nvprof's sizes: 4B, 400.00KB, 1.0000MB (1 KB = 1024 bytes, as there)."""
+    if value < 0:
+        return f"-{format_bytes(-value)}"
     if value < 1024:
         return f"{value:.0f}B"
     return _scaled(value, 1024, _BYTE_UNITS)

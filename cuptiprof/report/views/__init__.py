@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cuptiprof.report.model import View
 from cuptiprof.report.views import (
+    allocator_use,
     api_trace,
     captures,
     gpu_trace,
@@ -57,6 +58,7 @@ VIEWS: dict[str, KnownView] = {
     "overlap": KnownView("Communication beside computation", overlap.view, of_times=True, of_ranks=True),
     "idle": KnownView("Idle time by cause", idle.view, of_times=True, of_ranks=True),
     "memory": KnownView("Memory", memory_use.view),
+    "allocator": KnownView("PyTorch's caching allocator", allocator_use.view),
     "captures": KnownView("CUDA graphs by capture", captures.view, of_times=True),
     "metrics": KnownView("Metric result", nvprof_metrics.metrics_view),
     "events": KnownView("Event result", nvprof_metrics.events_view),

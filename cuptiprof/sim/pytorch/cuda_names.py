@@ -55,7 +55,6 @@ class CudaNames:
             (torch.cuda, "set_device", lambda device: None),
             (torch.cuda, "current_device", lambda: 0),
             (torch.cuda, "get_device_name", lambda device=None: f"{self._name} (simulated)"),
-            (torch.cuda, "reset_peak_memory_stats", lambda device=None: None),
             (torch.cuda, "Event", functools.partial(_SimulatedEvent, self)),
             (torch.cuda, "cudart", lambda: window),
             (torch.cuda.profiler, "start", window.cudaProfilerStart),

@@ -19,7 +19,9 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cuptiprof.data.chips import BOARDS
+from cuptiprof.sim.pytorch.caching_allocator import SimulatedOutOfMemory
 from cuptiprof.sim.pytorch.calls import Array, Call
+from cuptiprof.sim.pytorch.device_memory import DeviceMemory
 from cuptiprof.sim.pytorch.launches import Copy, KernelWork, Set, Work, duration_ns
 from cuptiprof.sim.pytorch.operators import plan
 from cuptiprof.sim.pytorch.products import PRODUCTS
@@ -56,6 +58,7 @@ class TorchSimulation:
         process: operators run as if nothing were there in any other (a data loader's worker has no simulated device).
         unmodelled: calls by operator name that were taken as element-wise, or that the model failed on.
         compiled_calls: of functions of torch.compile, which ran as they were written.
+        memory: what operators allocate.
     """
 
     def __init__(self, device: SimDevice, chip: str) -> None:
@@ -64,6 +67,7 @@ class TorchSimulation:
         self.process = os.getpid()
         self.unmodelled: Counter[str] = Counter()
         self.compiled_calls = 0
+        self.memory = DeviceMemory()
         self._operators: dict[Any, _Operator] = {}
         self._planned: dict[Any, tuple[Call, Callable[[], None] | None, bool]] = {}
 
@@ -164,7 +168,11 @@ class TorchSimMode(TorchDispatchMode):  # type: ignore[misc]  # torch is optiona
         out = func(*args, **kwargs) if kwargs else func(*args)
         if simulation.active:
             try:
+                arguments = () if simulation.operator(func).name == "lift_fresh" else (args, kwargs)
+                simulation.memory.ran(arguments, out, _is_of_the_device)
                 simulation.ran(func, args, kwargs, out, self)
+            except SimulatedOutOfMemory as e:
+                raise torch.cuda.OutOfMemoryError(str(e)) from None  # as on a GPU
             except Exception:
                 # The program must not notice: an operator that the model cannot describe is counted, nothing else.
                 simulation.unmodelled[str(func)] += 1
@@ -252,6 +260,15 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 def optimizer_hooks() -> list[Any]:
     """Optimizer steps are launched over lists of tensors, as on a GPU, until these are removed."""
     return [register_optimizer_step_pre_hook(_before_step), register_optimizer_step_post_hook(_after_step)]
+
+
+def _is_of_the_device(value: Any) -> bool:
+    return (
+        isinstance(value, torch.Tensor)
+        and value.is_cpu
+        and value.layout is torch.strided
+        and type(value).__name__ != "FakeTensor"
+    )
 
 
 def _describe(value: Any, key: list[Any]) -> bool:

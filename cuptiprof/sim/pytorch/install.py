@@ -16,6 +16,7 @@ from cuptiprof.data.chips import BOARDS
 from cuptiprof.regions.when_imported import WhenImported
 from cuptiprof.sim.pytorch.compiled_calls import count_calls
 from cuptiprof.sim.pytorch.cuda_names import CudaNames
+from cuptiprof.sim.pytorch.device_memory import put_memory_functions
 
 if TYPE_CHECKING:
     from cuptiprof.sim.sim_device import SimDevice
@@ -50,6 +51,8 @@ class TorchOnDevice:
         names = CudaNames(sys.modules["torch"], self._sim, BOARDS[self._chip].product)
         self._undo.append(names.take_off)
         names.put()
+        if not sys.modules["torch"].cuda.is_available():
+            self._undo += put_memory_functions(sys.modules["torch"], self._simulation.memory.allocator)
         self._undo.append(count_calls(sys.modules.get("torch._dynamo.eval_frame"), self._simulation.compiled_call))
         for hook in dispatch_mode.optimizer_hooks():
             self._undo.append(hook.remove)
