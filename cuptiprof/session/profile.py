@@ -315,7 +315,8 @@ class profile:
                 session = self._running("stop()")
                 of_allocator = self._of_allocator()  # as long as the simulated device is there
                 self._leave_device()
-                self._pending = _Pending(self._cycle + 1, self._steps.plus(self._last_step()), of_allocator)
+                steps = self._steps.plus(self._recorded(self._last_step()))
+                self._pending = _Pending(self._cycle + 1, steps, of_allocator)
                 session.stop()
             action = self._schedule(self._step) if self._schedule is not None else None
             if self._result is not None and (action in (Action.NONE, Action.WARMUP) or self._is_nothing_left()):
@@ -446,7 +447,7 @@ class profile:
             if self._is_unfinished():
                 self._finish()
             last = self._last_step()
-            self._steps.extend(last)
+            self._steps.extend(self._recorded(last))
             self._step_start = _core.now_ns()
             if self._modules is not None:
                 self._modules.step()
@@ -569,6 +570,12 @@ class profile:
         if self._schedule is None and self._step == 0 and not self._steps and self._session.state != "running":
             return []
         return [Step(self._step, self._step_start, _core.now_ns(), threading.get_native_id())]
+
+    def _recorded(self, steps: list[Step]) -> list[Step]:
+        """Without those that wait or warm up: nothing of them is in the result."""
+        if self._schedule is None:
+            return steps
+        return [step for step in steps if self._schedule(step.number) in (Action.RECORD, Action.RECORD_AND_SAVE)]
 
     def _run(self) -> dict[str, Any]:
         """Metadata that only the session knows."""

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from conftest import trace_path
+from conftest import DATA, trace_path
 from report_results import make_result
 
 import cuptiprof
@@ -73,10 +73,12 @@ def step_by_hand() -> Result:
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["by hand", "train-v100", "alexnet-a100", "simple-add", "two-ranks-rank0"])
+@pytest.fixture(scope="module", params=["by hand", "train-v100", "alexnet-a100", "simple-add", "rank0"])
 def both(request: Any) -> tuple[Result, Any]:
     """Ours and torch's own events of it."""
-    result = step_by_hand() if request.param == "by hand" else cuptiprof.open(trace_path(request.param))
+    files = {"rank0": DATA / "ranks" / "rank0.json.gz"}
+    name = request.param
+    result = step_by_hand() if name == "by hand" else cuptiprof.open(files.get(name) or trace_path(name))
     return result, function_events(result)
 
 

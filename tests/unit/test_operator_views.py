@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import trace_path
+from conftest import DATA, trace_path
 from report_results import make_result
 
 import cuptiprof
@@ -32,7 +32,7 @@ PLUGIN = {
 
 
 def test_as_tensorboards_plugin() -> None:
-    rows = cuptiprof.open(trace_path("two-ranks-rank0")).report("operators").rows
+    rows = cuptiprof.open(DATA / "ranks" / "rank0.json.gz").report("operators").rows
     got = {
         row["operator"]: (
             row["calls"],
