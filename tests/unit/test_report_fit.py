@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
 import re
@@ -15,6 +16,7 @@ from metric_results import replayed
 from report_results import HOSTILE, make_result, training_step
 
 import cuptiprof
+from cuptiprof.data.result import Result
 from cuptiprof.report import VIEWS
 from cuptiprof.text.names import display_width
 
@@ -23,19 +25,22 @@ def plain(text: str) -> list[str]:
     return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
 
 
-@pytest.mark.parametrize("width", [80, 100, 140, 333])
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    return [training_step(), replayed(), cuptiprof.open(trace_path("train-v100"))]
+
+
 @pytest.mark.parametrize("view", list(VIEWS))
-@pytest.mark.parametrize("color", [True, False])
-def test_no_line_is_wider_than_the_terminal(view: str, width: int, color: bool) -> None:
+def test_no_line_is_wider_than_the_terminal(results: list[Result], view: str) -> None:
     from cuptiprof.report.render import render
 
-    results = [training_step(), replayed(), cuptiprof.open(trace_path("train-v100"))]
     for result in results:
         report = result.report(view, limit=40)
-        text = render(report, "rich", width=width, color=color)
-        assert ("\x1b" in text) == color
-        for line in plain(text):
-            assert display_width(line.rstrip()) <= width, (view, line)
+        for width, color in itertools.product([80, 100, 140, 333], [True, False]):
+            text = render(report, "rich", width=width, color=color)
+            assert ("\x1b" in text) == color
+            for line in plain(text):
+                assert display_width(line.rstrip()) <= width, (view, line)
 
 
 def test_every_number_is_there_or_its_column_is_named() -> None:
