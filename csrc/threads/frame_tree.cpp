@@ -51,6 +51,7 @@ void FrameTree::forget() noexcept {
   madvise(x_stacks, kBytes, MADV_DONTNEED);  // zeros again
   place_sets();
   for (auto& bits : x_reused) bits.store(0, std::memory_order_relaxed);
+  x_any_reused.store(false, std::memory_order_relaxed);
 }
 
 void FrameTree::remember(uint64_t hash, uint32_t node) noexcept {
@@ -94,6 +95,7 @@ void FrameTree::code_dies(const void* address) noexcept {
     if (function_of(state) == 0) return;
     const uint32_t bit = slot_of(key, kReusedBits);
     x_reused[bit / 64].fetch_or(uint64_t{1} << bit % 64, std::memory_order_relaxed);
+    x_any_reused.store(true, std::memory_order_relaxed);
     x_codes[at].state.store(((state >> 32) + 1) << 32, std::memory_order_release);
     return;
   }

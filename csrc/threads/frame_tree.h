@@ -78,6 +78,8 @@ class FrameTree {
   void code_dies(const void* address) noexcept;
   // A code object that was known died at this address, or at one that looks like it.
   [[nodiscard]] bool is_reused(const void* address) const noexcept {
+    if (!x_any_reused.load(std::memory_order_relaxed)) [[likely]]
+      return false;
     const uint32_t bit = slot_of(reinterpret_cast<uint64_t>(address), kReusedBits);
     return x_reused[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1;
   }
@@ -147,6 +149,7 @@ class FrameTree {
   AppendSet<Text> x_text_set;
   std::atomic<uint32_t> x_text_used{0};
   std::array<std::atomic<uint64_t>, kReusedBits / 64> x_reused{};
+  std::atomic<bool> x_any_reused{false};
 };
 
 inline constinit FrameTree g_frame_tree;
