@@ -11,7 +11,7 @@ import pytest
 
 PROGRAMS = [
     "a_perceptron", "a_cnn", "a_transformer", "checkpoints_reentrant", "checkpoints", "an_lstm", "a_gru", "an_rnn", "one_module_twice",
-    "optimizers", "two_trainers", "a_server", "a_loader", "accumulation", "a_function_of_its_own", "two_backwards", "gradients",
+    "optimizers", "compiled", "compiled_ahead_of_time", "two_trainers", "a_server", "a_loader", "accumulation", "a_function_of_its_own", "two_backwards", "gradients",
     "a_gradient_in_forward", "tensor_hooks", "module_hooks", "an_evaluation_in_a_step", "scopes_of_torch",
 ]  # fmt: skip
 

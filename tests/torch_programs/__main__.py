@@ -8,25 +8,32 @@ import sys
 import time
 import traceback
 
+from torch_programs.compare import columns, differences, lies_found
 from torch_programs.programs import PROGRAMS
-from torch_programs.running import differences, lies_found, run
+from torch_programs.running import run
 from torch_programs.truth import NotedSimulation
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m torch_programs", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
+    parser.add_argument("--source", nargs="+", default=[], metavar="NAME[:LEVEL]", help='as in "operators:launch"')
+    parser.add_argument(
+        "--beside", action="store_true", help="torch's profiler runs, too, and tells whole paths of operators"
+    )
     parser.add_argument("--lie", action="store_true", help="falsify what the programs noted: each lie is to be found")
     options = parser.parse_args()
+    sources = {name: level for name, _, level in (source.partition(":") for source in options.source)}
+    names = columns(list(sources))
     simulation = NotedSimulation()
     failed = 0
     for name in options.names or PROGRAMS:
         began = time.monotonic()
         launches = 0
         try:
-            result, truth = run(simulation, PROGRAMS[name])
-            launches = len(truth.rows)
-            said = lies_found(result, truth) if options.lie else differences(result, truth)
+            ran = run(simulation, PROGRAMS[name], options.beside, sources=sources or None)
+            launches = len(ran.launches)
+            said = differences(ran, names) + (lies_found(ran, names) if options.lie else [])
         except Exception:
             said = traceback.format_exc().splitlines()
         failed += bool(said)

@@ -101,8 +101,13 @@ class Backend:
     def _on(self, name: str, kernel: Callable[..., Any]) -> None:
         self._library.impl(name.removeprefix("aten::"), kernel, _KEY)
 
-    def run(self, shown: Any, compute: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Compute on the host, launch what a GPU would have run for the operator `shown`, and return the results on the device."""
+    def run(self, name: str, modelled: Any, compute: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Compute on the host, launch what a GPU would have run, and return the results on the device.
+
+        Args:
+            name: the operator that reached the device, "aten::mm".
+            modelled: the one of which the model knows what a GPU runs.
+        """
         ours: dict[int, torch.Tensor] = {}
 
         def host_of(value: Any) -> Any:
@@ -139,16 +144,16 @@ class Backend:
                 if (tensor := ours[id(host)]).shape != host.shape:  # an out= that the operator gave its size
                     tensor.data = on_device(host)
             result = device_of(out)
-        self.current.operator = shown
+        self.current.operator = name
         try:
-            self._simulation.ran(shown, host_args, host_kwargs, out, self)  # type: ignore[arg-type]
+            self._simulation.ran(modelled, host_args, host_kwargs, out, self)  # type: ignore[arg-type]
         finally:
-            self.current.operator = None
+            self.current.operator = ""
         return result
 
     def _computing(self, overload: Any, compute: Callable[..., Any] | None = None) -> Callable[..., Any]:
         def kernel(*args: Any, **kwargs: Any) -> Any:
-            return self.run(overload, compute or overload, args, kwargs)
+            return self.run(overload._schema.name, overload, compute or overload, args, kwargs)
 
         return kernel
 
@@ -180,22 +185,23 @@ class Backend:
         """To, from or on the device."""
         copy = torch.ops.aten.copy_.default
         if _is_ours(to):
-            return self.run(copy, copy, (to, source), {})
-        return self.run(copy, lambda source, to: to.copy_(source), (source, to), {})
+            return self.run("aten::_copy_from", copy, copy, (to, source), {})
+        return self.run("aten::_copy_from", copy, lambda source, to: to.copy_(source), (source, to), {})
 
     def _convolution(self, *args: Any) -> torch.Tensor:
-        return self.run(torch.ops.aten.convolution.default, torch.ops.aten.convolution.default, args, {})
+        convolution = torch.ops.aten.convolution.default
+        return self.run("aten::convolution_overrideable", convolution, convolution, args, {})
 
     def _convolution_backward(self, gradient: Any, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any,
                               transposed: Any, output_padding: Any, groups: Any, output_mask: Any) -> Any:  # fmt: skip
         backward = torch.ops.aten.convolution_backward.default
         bias = [weight.shape[1 if transposed else 0] * (groups if transposed else 1)] if output_mask[2] else None
         args = (gradient, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, output_mask)
-        return self.run(backward, backward, args, {})
+        return self.run("aten::convolution_backward_overrideable", backward, backward, args, {})
 
 
 class _Current(threading.local):
-    operator: Any = None
+    operator = ""
 
 
 def _overload(name: str) -> Any:

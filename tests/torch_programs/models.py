@@ -132,3 +132,14 @@ class Twice(nn.Module):
 
     def forward(self, x: torch.Tensor) -> Any:
         return self.same(self.other(self.same(x).relu()))
+
+
+class Compiled(nn.Module):
+    """Has a compiled module; inside of that none is called."""
+
+    def __init__(self, body: nn.Module, backend: str) -> None:
+        super().__init__()
+        self.body: Any = torch.compile(body, backend=backend)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.body(x + 1) * 2

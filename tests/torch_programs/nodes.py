@@ -29,9 +29,9 @@ def node_module(node: Any) -> str:
     return str(node.metadata[MODULE])
 
 
-def follow_modules(model: nn.Module, truth: Truth, root: str) -> None:
-    """Every call of the model's modules from now on. `root`: what paths begin with."""
-    for name, module in model.named_modules():
+def follow_modules(model: nn.Module, truth: Truth, root: str, inside: bool = True) -> None:
+    """Every call of the model's modules from now on. `root`: what paths begin with; `inside`: not the model alone."""
+    for name, module in model.named_modules() if inside else [("", model)]:
         path = ".".join(filter(None, (root, name)))
         vars(module)["forward"] = _followed(module.forward, truth, path)
 

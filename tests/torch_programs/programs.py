@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from torch_programs.backend import NAME
-from torch_programs.models import Cnn, Gradient, OwnFunction, Recurrent, Scaled, Transformer, Twice, mlp
+from torch_programs.models import Cnn, Compiled, Gradient, OwnFunction, Recurrent, Scaled, Transformer, Twice, mlp
 from torch_programs.nodes import follow_modules
 from torch_programs.truth import Truth
 
@@ -123,6 +123,34 @@ def optimizers(truth: Truth) -> None:
         for make in (torch.optim.AdamW, torch.optim.SGD, torch.optim.RMSprop):
             model = mlp()
             train(truth, model, vectors, optimizer=make(model.parameters(), lr=0.1, foreach=foreach))
+
+
+def train_compiled(truth: Truth, model: nn.Module, backend: str) -> None:
+    """`model` as a whole; inside, nobody says which module runs."""
+    torch._dynamo.reset()
+    model = Compiled(model, backend)
+    follow_modules(model, truth, "Compiled", inside=False)
+    follow_modules(model.body, truth, "Compiled.body", inside=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        x, y = vectors()
+        with truth.region("step"):
+            loss = F.cross_entropy(model(x), y)
+            with truth.backward():
+                loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        truth.step()
+
+
+@program
+def compiled(truth: Truth) -> None:
+    train_compiled(truth, mlp(), "eager")
+
+
+@program
+def compiled_ahead_of_time(truth: Truth) -> None:
+    train_compiled(truth, mlp(), "aot_eager")
 
 
 @program

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -41,6 +41,10 @@ class Launch:
     module: str
     region: str
     step: int
+
+    def but(self, name: str, value: Any) -> Launch:
+        """The same, but for one of them."""
+        return replace(self, **{name: value})
 
 
 @dataclass(frozen=True)
@@ -146,10 +150,10 @@ class Truth:
             return self._here.modules[-1][0]
         return "" if node is None else node_module(node)
 
-    def launched(self, tables: list[str], operator: Any, launch: Any) -> None:
+    def launched(self, tables: list[str], operator: str, launch: Callable[[], None]) -> None:
         node = torch._C._current_autograd_node()
         with self._lock:
-            row = (threading.get_native_id(), operator._schema.name, "" if node is None else node.name(),
+            row = (threading.get_native_id(), operator, "" if node is None else node.name(),
                    torch._C._current_graph_task_id() != -1, self.open_module(), self.open_region(), self._steps + 1)  # fmt: skip
             first = len(self.rows)
             self.rows += [Launch(row[0], table, *row[1:]) for table in tables]
@@ -163,7 +167,7 @@ class Truth:
         """The rows; steps are 0 where none was marked."""
         if self._steps:
             return self.rows
-        return [Launch(**{**vars(row), "step": 0}) for row in self.rows]
+        return [row.but("step", 0) for row in self.rows]
 
 
 _TABLES = {KernelWork: "kernels", Copy: "memcpys", Set: "memsets"}
