@@ -12,8 +12,10 @@ from torch.utils.checkpoint import checkpoint
 from torch_programs.backend import NAME
 
 
-def mlp(wide: int = 8) -> nn.Module:
-    return nn.Sequential(nn.Linear(4, wide), nn.Tanh(), nn.Dropout(0.1), nn.Linear(wide, 3)).to(NAME)
+def mlp(name: str = "Perceptron", wide: int = 8) -> nn.Module:
+    """A perceptron of a class of its own name: a model's path begins with its class."""
+    made = type(name, (nn.Sequential,), {})
+    return made(nn.Linear(4, wide), nn.Tanh(), nn.Dropout(0.1), nn.Linear(wide, 3)).to(NAME)
 
 
 class Cnn(nn.Module):
@@ -120,6 +122,23 @@ class Gradient(nn.Module):
         with truth.backward():
             (force,) = torch.autograd.grad(energy, x, create_graph=True)
         return force * 2
+
+
+class Hooked(nn.Module):
+    """Hooks on tensors and nodes, and a tensor with two uses, whose gradients come together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        hidden = self.first(x)
+        hidden.register_hook(lambda gradient: gradient * 2)
+        hidden.retain_grad()
+        out = self.second(hidden.tanh() + hidden)
+        out.grad_fn.register_prehook(lambda gradients: tuple(g + 1 for g in gradients))
+        return out
 
 
 class Twice(nn.Module):

@@ -40,12 +40,9 @@ def _followed(forward: Any, truth: Truth, path: str) -> Any:
     @functools.wraps(forward)
     def followed(*args: Any, **kwargs: Any) -> Any:
         _mark((args, kwargs), truth.open_module())  # what was made before is not this one's
-        truth.enter_module(path)
-        try:
+        with truth.module(path):
             out = forward(*args, **kwargs)
             _mark(out, path)
-        finally:
-            truth.leave_module()
         return out
 
     return followed

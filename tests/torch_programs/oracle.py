@@ -41,4 +41,5 @@ class Oracle:
         if event.name.startswith(_MARK):
             self.paths[int(event.name.removeprefix(_MARK))] = around
         for child in event.children:
-            self._walk(child, (*around, event.name))
+            # Engine threads begin anew: torch puts their work below what is open on the thread that made the nodes.
+            self._walk(child, (*around, event.name) if child.start_tid == event.start_tid else ())

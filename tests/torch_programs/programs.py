@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from torch_programs.backend import NAME
-from torch_programs.models import Cnn, Compiled, Gradient, OwnFunction, Recurrent, Scaled, Transformer, Twice, mlp
+from torch_programs.models import Cnn, Compiled, Gradient, Hooked, OwnFunction, Recurrent, Scaled, Transformer, Twice, mlp
 from torch_programs.nodes import follow_modules
 from torch_programs.truth import Truth
 
@@ -121,7 +121,7 @@ def one_module_twice(truth: Truth) -> None:
 def optimizers(truth: Truth) -> None:
     for foreach in (False, True):
         for make in (torch.optim.AdamW, torch.optim.SGD, torch.optim.RMSprop):
-            model = mlp()
+            model = mlp(f"{make.__name__}{foreach}")
             train(truth, model, vectors, optimizer=make(model.parameters(), lr=0.1, foreach=foreach))
 
 
@@ -163,7 +163,7 @@ def two_trainers(truth: Truth) -> None:
         return vectors()
 
     def trainer(name: str, marks: bool) -> None:
-        train(truth, mlp(16 if marks else 32), batches, steps=6, marks=marks, name=name)
+        train(truth, mlp(f"Trained{int(marks)}", 16 if marks else 32), batches, steps=6, marks=marks, name=name)
 
     threads = [truth.thread(trainer, f"trainer {i}", i == 0) for i in range(2)]
     for thread in threads:
@@ -176,7 +176,7 @@ def two_trainers(truth: Truth) -> None:
 def a_server(truth: Truth) -> None:
     """Requests are tasks on one thread; some are answered by a pool's."""
     model = mlp().eval()
-    follow_modules(model, truth, "Sequential")
+    follow_modules(model, truth, "Perceptron")
     pool = ThreadPoolExecutor(2)
 
     def answer(x: torch.Tensor) -> Any:
@@ -205,7 +205,7 @@ def a_loader(truth: Truth) -> None:
     data = TensorDataset(torch.randn(8, 4), torch.randint(3, (8,)))
     for workers in (0, 2):
         batches = iter(DataLoader(data, batch_size=4, num_workers=workers))
-        model = mlp()
+        model = mlp(f"Loaded{workers}")
 
         def batch(batches: Any = batches) -> tuple[Any, Any]:
             x, y = next(batches)
@@ -217,7 +217,7 @@ def a_loader(truth: Truth) -> None:
 @program
 def accumulation(truth: Truth) -> None:
     model = mlp()
-    follow_modules(model, truth, "Sequential")
+    follow_modules(model, truth, "Perceptron")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(2):
         for part in range(3):
@@ -248,7 +248,7 @@ def a_function_of_its_own(truth: Truth) -> None:
 @program
 def two_backwards(truth: Truth) -> None:
     model = mlp()
-    follow_modules(model, truth, "Sequential")
+    follow_modules(model, truth, "Perceptron")
     x, y = vectors()
     loss = F.cross_entropy(model(x), y)
     with truth.region("first"), truth.backward():
@@ -263,7 +263,7 @@ def two_backwards(truth: Truth) -> None:
 def gradients(truth: Truth) -> None:
     """torch.autograd.grad, and through it once more."""
     model = mlp()
-    follow_modules(model, truth, "Sequential")
+    follow_modules(model, truth, "Perceptron")
     x, _ = vectors()
     x.requires_grad_()
     with torch.autograd.set_detect_anomaly(True, check_nan=False):  # nodes know in which node they were made
@@ -289,20 +289,15 @@ def a_gradient_in_forward(truth: Truth) -> None:
 
 @program
 def tensor_hooks(truth: Truth) -> None:
-    model = mlp()
-    follow_modules(model, truth, "Sequential")
-    x, _ = vectors()
-    x.requires_grad_()
-    hidden = model[0](x)
-    hidden.register_hook(lambda gradient: gradient * 2)
-    hidden.retain_grad()
-    out = model[3](hidden.tanh() + hidden)  # two gradients come together
-    out.grad_fn.register_prehook(lambda gradients: tuple(g + 1 for g in gradients))
+    model = Hooked().to(NAME)
+    follow_modules(model, truth, "Hooked")
 
     def halve(parameter: Any) -> None:
         parameter.grad.mul_(0.5)
 
-    model[0].weight.register_post_accumulate_grad_hook(halve)
+    model.first.weight.register_post_accumulate_grad_hook(halve)
+    x, _ = vectors()
+    out = model(x.requires_grad_())
     with truth.region("backward"), truth.backward():
         out.sum().backward()
 
@@ -310,9 +305,18 @@ def tensor_hooks(truth: Truth) -> None:
 @program
 def module_hooks(truth: Truth) -> None:
     model = mlp()
-    follow_modules(model, truth, "Sequential")
-    model[0].register_forward_hook(lambda module, args, out: out * 2)
-    model[3].register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+    follow_modules(model, truth, "Perceptron")
+
+    def after(module: Any, args: Any, out: torch.Tensor) -> torch.Tensor:
+        with truth.module("Perceptron.0"):
+            return out * 2
+
+    def before(module: Any, args: Any) -> Any:
+        with truth.module("Perceptron.3"):
+            return (args[0] + 1,)
+
+    model[0].register_forward_hook(after)
+    model[3].register_forward_pre_hook(before)
     model[0].register_full_backward_hook(
         lambda module, inward, outward: (inward[0],) if inward[0] is None else (inward[0] * 2,)
     )
@@ -324,9 +328,9 @@ def module_hooks(truth: Truth) -> None:
 
 @program
 def an_evaluation_in_a_step(truth: Truth) -> None:
-    model, teacher = mlp(), mlp().eval()
-    follow_modules(model, truth, "Sequential")
-    follow_modules(teacher, truth, "Sequential")
+    model, teacher = mlp(), mlp("Teacher").eval()
+    follow_modules(model, truth, "Perceptron")
+    follow_modules(teacher, truth, "Teacher")
     for _ in range(2):
         x, y = vectors()
         with truth.region("step"):
@@ -345,7 +349,7 @@ def an_evaluation_in_a_step(truth: Truth) -> None:
 def scopes_of_torch(truth: Truth) -> None:
     """record_function around forward, inside of modules and around backward."""
     model = mlp()
-    follow_modules(model, truth, "Sequential")
+    follow_modules(model, truth, "Perceptron")
     x, y = vectors()
     with torch.profiler.record_function("whole / step"):
         with torch.profiler.record_function("forward"), truth.region("forward"):

@@ -137,11 +137,14 @@ class Truth:
                 around = caller.region
         return "/".join([*([around] if around else []), *self._here.regions])
 
-    def enter_module(self, path: str) -> None:
+    @contextmanager
+    def module(self, path: str) -> Iterator[None]:
+        """Its forward runs here."""
         self._here.modules.append((path, torch._C._current_autograd_node()))
-
-    def leave_module(self) -> None:
-        self._here.modules.pop()
+        try:
+            yield
+        finally:
+            self._here.modules.pop()
 
     def open_module(self) -> str:
         """Whose forward runs here, unless the engine has begun with a node inside of it."""
