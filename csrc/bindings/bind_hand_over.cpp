@@ -39,8 +39,9 @@ void register_hand_over(py::module_& m) {
       },
       py::arg("id"), "Ends what _adopt began.");
   m.def(
-      "_backward_begins", [] { backward_begins(task()); },
-      "The calling thread enters torch's autograd engine.");
+      "_backward_begins", [](bool of_torch) { backward_begins(task(), of_torch); },
+      py::arg("of_torch") = false,
+      "The calling thread enters torch's autograd engine (False: one that is played).");
   m.def("_backward_ends", &backward_ends, "It leaves it.");
 }
 

@@ -21,7 +21,7 @@ enum class EventKind : uint32_t {
   kLaunch,          // id = correlation ID of a call that gives the GPU work
   kHandOver,        // id = number of a token: it stands for the innermost region here and now (hand_over.h)
   kAdopt,           // id = number of a token: work of this task belongs to its region, until a kExit
-  kBackwardBegins,  // this thread enters torch's autograd engine
+  kBackwardBegins,  // this thread enters torch's autograd engine; id 1: which tells its threads whose work is
   kBackwardEnds,    // and leaves it
   kWorksFor,        // this autograd thread: for slot id - 1 from now on; id 0: nobody says
   kRangeStart,      // id = label, task = number of the range, metadata: an NVTX start/end range begins
@@ -92,7 +92,7 @@ struct ThreadSlot {
   LaunchScopes scopes;
   std::atomic<uint32_t> in_backward{0};    // calls of torch's autograd engine this thread is inside of
   std::atomic<uint64_t> backward_task{0};  // in which task
-  bool marked_caller = false;              // torch was told so (backward_caller.h)
+  std::atomic<bool> marked_caller{false};  // torch's engine tells its threads so (backward_caller.h)
   uint64_t works_for = 0;                  // what the last kWorksFor said, and in which session
   std::atomic<uint32_t> claims{0};         // how often the slot was given to a thread
   std::atomic<SlotState> state{SlotState::kFree};

@@ -120,7 +120,7 @@ def _follow_engine(variable: ModuleType, undo: Undo) -> None:
 
     class Following(base):  # type: ignore[misc]
         def run_backward(self, *args: Any, **kwargs: Any) -> Any:
-            _backward_begins()
+            _backward_begins(of_torch=True)
             try:
                 return super().run_backward(*args, **kwargs)
             finally:

@@ -11,17 +11,21 @@ import pytest
 
 PROGRAMS = [
     "a_perceptron", "a_cnn", "a_transformer", "checkpoints_reentrant", "checkpoints", "an_lstm", "a_gru", "an_rnn", "one_module_twice",
-    "optimizers", "compiled", "compiled_ahead_of_time", "two_trainers", "a_server", "a_loader", "accumulation", "a_function_of_its_own", "two_backwards", "gradients",
+    "optimizers", "compiled", "compiled_ahead_of_time", "two_trainers", "a_server", "a_loader", "accumulation", "a_function_of_its_own", "an_exception_in_backward", "two_backwards", "gradients",
     "a_gradient_in_forward", "tensor_hooks", "module_hooks", "an_evaluation_in_a_step", "scopes_of_torch",
 ]  # fmt: skip
 
 
-def run(*options: str) -> dict[str, Any]:
-    """A line of each program by its name, from a process of their own: a backend is registered for good."""
-    command = [sys.executable, "-m", "torch_programs", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+def lines_of(*command: str) -> list[dict[str, Any]]:
+    """What a process of its own says: a backend is registered for good."""
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 1), done.stderr
-    return {line["program"]: line for line in map(json.loads, done.stdout.splitlines())}
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def run(*options: str) -> dict[str, Any]:
+    """A line of each program by its name."""
+    return {line["program"]: line for line in lines_of("torch_programs", *options)}
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +46,9 @@ def test_launches_belong_where_the_program_says(program: str, lines: dict[str, A
 def test_a_lie_is_found() -> None:
     lines = run("--lie", "a_perceptron", "checkpoints")
     assert [line["wrong"] for line in lines.values()] == [[], []]
+
+
+def test_sessions_beside_threads_that_train() -> None:
+    """Each knows whose launches are, and leaves nothing behind in torch."""
+    (line,) = lines_of("torch_programs.stress", "40")
+    assert line["launches"] > 4000 and line["wrong"] == [], line

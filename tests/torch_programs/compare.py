@@ -28,7 +28,7 @@ def differences(ran: Ran, names: list[str]) -> list[str]:
             truth["operator"] = "/".join(name.replace("\\", "\\\\").replace("/", "\\/") for name in path)
         truths.setdefault(launch.thread, []).append(truth)
     said = [f"losses: {name} {count}" for name, count in ran.result.losses.items() if count]
-    rows_of = _rows(ran.result, names)
+    rows_of = rows_by_thread(ran.result, names)
     for thread in sorted({*truths, *rows_of}):
         rows, of_thread = rows_of.get(thread, []), truths.get(thread, [])
         if [row["table"] for row in rows] != [truth["table"] for truth in of_thread]:
@@ -43,7 +43,7 @@ def differences(ran: Ran, names: list[str]) -> list[str]:
     return said
 
 
-def _rows(result: Result, names: list[str]) -> dict[int, list[dict[str, Any]]]:
+def rows_by_thread(result: Result, names: list[str]) -> dict[int, list[dict[str, Any]]]:
     """The launches of each thread, in their order."""
     threads: dict[int, list[dict[str, Any]]] = {}
     for table in _TABLES:

@@ -14,7 +14,18 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from torch_programs.backend import NAME
-from torch_programs.models import Cnn, Compiled, Gradient, Hooked, OwnFunction, Recurrent, Scaled, Transformer, Twice, mlp
+from torch_programs.models import (
+    Cnn,
+    Compiled,
+    Gradient,
+    Hooked,
+    OwnFunction,
+    Recurrent,
+    Scaled,
+    Transformer,
+    Twice,
+    mlp,
+)
 from torch_programs.nodes import follow_modules
 from torch_programs.truth import Truth
 
@@ -243,6 +254,34 @@ def a_function_of_its_own(truth: Truth) -> None:
     loss = Scaled.apply(loss, 3.0)
     with truth.backward():
         loss.backward()
+
+
+class _Fails(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
+        gradient + 1
+        raise ValueError("the program's own")
+
+
+@program
+def an_exception_in_backward(truth: Truth) -> None:
+    model = mlp()
+    follow_modules(model, truth, "Perceptron")
+    x, _ = vectors()
+    with truth.region("step"):
+        try:
+            with truth.region("fails"), truth.backward():
+                model(_Fails.apply(x.requires_grad_())).sum().backward()
+        except ValueError as e:
+            assert str(e) == "the program's own"
+        with truth.region("goes on"), truth.backward():
+            model(x).sum().backward()
+    with truth.backward():  # in no region
+        model(x).sum().backward()
 
 
 @program

@@ -166,6 +166,12 @@ class Truth:
                 with torch._C._profiler._RecordFunctionFast(f"launch {number}"):
                     pass
 
+    def take(self) -> list[Launch]:
+        """The rows since the last time."""
+        with self._lock:
+            rows, self.rows = self.rows, []
+        return rows
+
     def finished(self) -> list[Launch]:
         """The rows; steps are 0 where none was marked."""
         if self._steps:

@@ -42,6 +42,7 @@ Function look_up(void* library, const char* name) noexcept {
   return reinterpret_cast<Function>(dlsym(library, name));
 }
 
+// Where torch's engine is called, its libraries are loaded.
 bool find() noexcept {
   static const bool found = [] {
     void* c10 = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);

@@ -58,21 +58,24 @@ uint64_t adopt_region(const RegionToken& token, uint64_t task) noexcept {
   return id;
 }
 
-void backward_begins(uint64_t task) noexcept {
+void backward_begins(uint64_t task, bool of_torch) noexcept {
   if (!(g_region_mode.load(std::memory_order_relaxed) & kRegionsOn)) return;
   ThreadSlot* slot = this_thread_slot();
   // A worker that calls the engine again (checkpointing) still works for the thread it worked for.
   if (!slot || slot->is_worker.load(std::memory_order_relaxed)) return;
   slot->backward_task.store(task, std::memory_order_relaxed);
-  if (slot->in_backward.fetch_add(1, std::memory_order_release) == 0)
-    slot->marked_caller = mark_backward_caller(*slot);
-  push(*slot, {now_ns(), task, {nullptr}, 0, EventKind::kBackwardBegins});
+  if (slot->in_backward.load(std::memory_order_relaxed) == 0)
+    slot->marked_caller.store(of_torch && mark_backward_caller(*slot), std::memory_order_relaxed);
+  slot->in_backward.fetch_add(1, std::memory_order_release);
+  const uint32_t marked = slot->marked_caller.load(std::memory_order_relaxed);
+  push(*slot, {now_ns(), task, {nullptr}, marked, EventKind::kBackwardBegins});
 }
 
 void backward_ends() noexcept {
   ThreadSlot* slot = this_thread_slot();
   if (!slot || slot->in_backward.load(std::memory_order_relaxed) == 0) return;
-  if (slot->in_backward.fetch_sub(1, std::memory_order_release) == 1 && slot->marked_caller)
+  if (slot->in_backward.fetch_sub(1, std::memory_order_release) == 1 &&
+      slot->marked_caller.load(std::memory_order_relaxed))
     unmark_backward_caller();
   push(*slot, {now_ns(), 0, {nullptr}, 0, EventKind::kBackwardEnds});
 }

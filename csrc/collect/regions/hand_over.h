@@ -28,9 +28,9 @@ RegionToken hand_over(uint64_t task) noexcept;
 uint64_t adopt_region(const RegionToken& token, uint64_t task) noexcept;
 
 // The calling thread enters torch's autograd engine or leaves it: while it is inside, the engine's own
-// threads work for it. Several threads inside at once: backward_caller.h says for which one they work; of a
-// torch that cannot tell, nobody can say.
-void backward_begins(uint64_t task) noexcept;
+// threads work for it. Where the engine is `of_torch`, it tells them for whom (backward_caller.h); where it
+// cannot, or is played, they work for the only thread that is inside, and of several nobody can say.
+void backward_begins(uint64_t task, bool of_torch) noexcept;
 void backward_ends() noexcept;
 
 }  // namespace cuptiprof

@@ -53,7 +53,8 @@ const ThreadSlot* backward_caller() noexcept {
     if (only) return nullptr;
     only = &other;
   }
-  return only;
+  // A thread that works for one whom torch knows would have been told.
+  return only && !only->marked_caller.load(std::memory_order_relaxed) ? only : nullptr;
 }
 
 // Takes out what goes with this ID, and ends the counting of what was counted.

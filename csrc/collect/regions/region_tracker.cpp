@@ -126,7 +126,7 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
       adopt(slot, e, position);
       break;
     case EventKind::kBackwardBegins:
-      backward_begins(slot, e.task);
+      backward_begins(slot, e.task, e.id != 0);
       break;
     case EventKind::kBackwardEnds:
       backward_ends(slot);
@@ -186,7 +186,8 @@ const RegionTracker::Backward* RegionTracker::served_by(uint32_t slot) const {
                                      [caller](const Backward& b) { return b.slot == caller - 1; });
     return marked == x_backward.end() ? nullptr : &*marked;
   }
-  return x_backward.size() == 1 ? &x_backward[0] : nullptr;
+  // A thread that works for one whom torch knows would have been told.
+  return x_backward.size() == 1 && !x_backward[0].marked ? &x_backward[0] : nullptr;
 }
 
 RegionTracker::Place RegionTracker::called_backward_from(uint32_t slot, int64_t time) const {
@@ -271,10 +272,10 @@ std::vector<RegionTracker::Backward>::iterator RegionTracker::caller_in(uint32_t
                       [slot](const Backward& b) { return b.slot == slot; });
 }
 
-void RegionTracker::backward_begins(uint32_t slot, uint64_t task) {
+void RegionTracker::backward_begins(uint32_t slot, uint64_t task, bool marked) {
   const auto caller = caller_in(slot);
   if (caller == x_backward.end())
-    x_backward.push_back({slot, task, 1});
+    x_backward.push_back({slot, task, 1, marked});
   else
     ++caller->calls;
 }

@@ -92,6 +92,7 @@ class RegionTracker {
     uint32_t slot;
     uint64_t task;
     uint32_t calls;  // one inside another
+    bool marked;     // torch's threads know that they work for it
   };
 
   // The next pending event of a thread.
@@ -100,7 +101,7 @@ class RegionTracker {
   void enter(uint32_t slot, const Event& e, uint64_t position);
   void exit(Store& store, const Event& e);
   void adopt(uint32_t slot, const Event& e, uint64_t position);
-  void backward_begins(uint32_t slot, uint64_t task);
+  void backward_begins(uint32_t slot, uint64_t task, bool marked);
   void backward_ends(uint32_t slot);
   std::vector<Backward>::iterator caller_in(uint32_t slot);
   void end_thread(Store& store, uint32_t slot, int64_t now);

@@ -219,12 +219,12 @@ TEST_CASE("torch's autograd threads work for the one thread that is inside backw
     });
   };
   autograd(1);
-  backward_begins(0);
+  backward_begins(0, false);
   autograd(2);
   in_thread([] { launch(3); });  // any other thread works for nobody
   in_thread([&] {
     const uint64_t other = enter("other");
-    backward_begins(0);
+    backward_begins(0, false);
     autograd(4);  // of two callers nobody can say which
     backward_ends();
     exit_region(other, 0);
