@@ -1,10 +1,10 @@
 """What Holistic Trace Analysis 0.5.0 finds in traces, as one JSON file: what our analyses are compared with.
 
-python analyses.py TRACE_OR_FOLDER ... > hta.json      (in an environment with HolisticTraceAnalysis==0.5.0)
+python analyses.py TRACE[,TRACE of the next rank] ... > hta.json      (in an environment with HolisticTraceAnalysis==0.5.0)
 
-``tests/data/ranks/hta.json`` is its output; tests/unit/test_analyses_hta.py compares ours with that. HTA is asked for all steps
+``tests/data/analyses/hta.json`` is its output; tests/unit/test_analyses_hta.py compares ours with that. HTA is asked for all steps
 (``include_last_profiler_step``), and sees traces without what it takes for GPU work and is none. It rounds times to
-microseconds, so that it is given ns for microseconds, integers.
+microseconds, so that it is given ns for microseconds, integers; and its sorts are made stable.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from compare import original, read
 from hta.trace_analysis import TraceAnalysis
+
+# HTA sorts changes by time and leaves those of one time in any order. A stable sort leaves launches before starts.
+pd.DataFrame.sort_values = partialmethod(pd.DataFrame.sort_values, kind="stable")
 
 CONSECUTIVE_KERNEL_DELAY = 30_000  # 30 of what HTA is written for
 
@@ -38,16 +43,20 @@ def events(path: Path, scale: int) -> dict[str, Any]:
     return data
 
 
-def opened(path: Path, scale: int) -> TraceAnalysis:
+def finer_than_microseconds(files: list[Path]) -> bool:
+    return any(e["dur"] % 1 for file in files for e in read(str(file))["traceEvents"] if "dur" in e)
+
+
+def opened(files: list[Path], scale: int) -> TraceAnalysis:
     with tempfile.TemporaryDirectory() as folder:
-        for i, file in enumerate(sorted(path.glob("*.json.gz")) if path.is_dir() else [path]):
+        for i, file in enumerate(files):
             text = json.dumps(events(file, scale), default=float)
             (Path(folder) / f"rank{i}.json.gz").write_bytes(gzip.compress(text.encode(), 1))
         return TraceAnalysis(trace_dir=folder, include_last_profiler_step=True)
 
 
-def tables(path: Path) -> dict[str, Any]:
-    analysis = opened(path, 1000)
+def tables(files: list[Path]) -> dict[str, Any]:
+    analysis = opened(files, 1000)
     ranks = sorted(analysis.t.traces)
 
     def temporal() -> list[Any]:
@@ -56,7 +65,7 @@ def tables(path: Path) -> dict[str, Any]:
 
     def types() -> list[Any]:
         found = analysis.get_gpu_kernel_breakdown(visualize=False)[0]
-        return list(found.itertuples(index=False, name=None))
+        return [row for row in found.itertuples(index=False, name=None) if row[1]]  # where edges meet it has times of 0
 
     def overlap() -> list[Any]:
         return list(analysis.get_comm_comp_overlap(visualize=False).itertuples(index=False, name=None))
@@ -83,7 +92,9 @@ def tables(path: Path) -> dict[str, Any]:
         return list(analysis.get_queue_length_summary(ranks=ranks).reset_index().itertuples(index=False, name=None))
 
     def bandwidth() -> list[Any]:
-        found = opened(path, 1).get_memory_bw_summary(ranks=ranks)  # it gives what took no time a microsecond
+        # What took no time is given one unit: in files of whole microseconds that is to be one of them.
+        of = analysis if finer_than_microseconds(files) else opened(files, 1)
+        found = of.get_memory_bw_summary(ranks=ranks)
         return list(found.reset_index().itertuples(index=False, name=None))
 
     wanted: dict[str, Callable[[], Any]] = {
@@ -109,7 +120,10 @@ def plain(value: Any) -> Any:
 
 
 def main() -> None:
-    found = {Path(path).name.partition(".")[0]: tables(Path(path)) for path in sys.argv[1:]}
+    found = {}
+    for argument in sys.argv[1:]:
+        files = [Path(name) for name in argument.split(",")]
+        found["+".join(file.name.partition(".")[0] for file in files)] = tables(files)
     lines = (
         f'"{trace}": {{\n' + ",\n".join(f' "{k}": {json.dumps(v)}' for k, v in of.items()) + "\n}"
         for trace, of in found.items()

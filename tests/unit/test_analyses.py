@@ -16,7 +16,9 @@ from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-ANALYSES = ("temporal", "kernel-types", "overlap", "idle")
+ANALYSES = (
+    "temporal", "kernel-types", "overlap", "idle", "launches", "queue", "queue-series", "bandwidth", "bandwidth-series",
+)  # fmt: skip
 
 
 def kernel(start: int, end: int, **more: Any) -> dict[str, Any]:
@@ -167,3 +169,92 @@ def test_time_is_linear(view: str) -> None:
 
     small, large = seconds(many(100_000)), seconds(many(1_000_000))
     assert large < max(25 * small, 0.5)
+
+
+LAUNCHED = {
+    "kernels": [
+        kernel(100, 900, correlation_id=1),
+        kernel(900, 1_000, correlation_id=2),
+        kernel(150, 160, correlation_id=3, stream=9),
+        kernel(160, 190, correlation_id=3, stream=9),  # of the same graph
+        kernel(5, 15, correlation_id=4, stream=9),  # before its call, as clocks have it
+        kernel(2_000, 2_100),  # nobody knows who launched it
+    ],
+    "memcpys": [{"start": 30, "end": 60, "correlation_id": 5, "copy_kind": 1, "bytes": 30, "stream": 7}],
+    "api_calls": [
+        {"name": "cudaLaunchKernel", "start": 10, "end": 50, "correlation_id": 1},
+        {"name": "cuLaunchKernelEx", "start": 60, "end": 80, "correlation_id": 2},
+        {"name": "cudaGraphLaunch", "start": 85, "end": 95, "correlation_id": 3},
+        {"name": "cudaLaunchKernel", "start": 20, "end": 25, "correlation_id": 4},
+        {"name": "cudaMemcpy", "start": 26, "end": 62, "correlation_id": 5},
+        {"name": "cudaLaunchKernel", "start": 1_000_000, "end": 1_000_005, "correlation_id": 6},  # its kernel did not come
+    ],
+}  # fmt: skip
+
+
+def test_launches_by_call() -> None:
+    report = make_result(LAUNCHED).report("launches")
+    keys = ("correlation", "cpu_duration_ns", "gpu_duration_ns", "launch_delay_ns", "stream", "name")
+    assert [tuple(row[key] for key in keys) for row in report.rows] == [
+        (2, 20, 100, 820, 7, "cuLaunchKernelEx"),
+        (3, 10, 40, 55, 9, "cudaGraphLaunch"),
+        (1, 40, 800, 50, 7, "cudaLaunchKernel"),
+        (4, 5, 10, 0, 9, "cudaLaunchKernel"),
+    ]
+    facts = {"launches": 4, "short_kernels": 0, "runtime_outliers": 0, "delay_outliers": 0}
+    assert report.content.facts == facts
+    assert [row["correlation"] for row in make_result(LAUNCHED).report("launches", limit=2).rows] == [2, 3]
+
+
+def test_queue_is_never_shorter_than_nothing() -> None:
+    found = {row["stream"]: row for row in rows(LAUNCHED, "queue")}
+    # Stream 7: 1 at 10, 2 at 60, 1 at 100, 0 at 900. Stream 9: at 20 there and gone, 1 at 85, 0 at 150.
+    assert [found[7][key] for key in ("count", "mean", "minimum", "maximum")] == [4, 1.0, 0, 2]
+    assert [found[9][key] for key in ("count", "mean", "minimum", "maximum")] == [4, 0.5, 0, 1]
+    series = [(row["stream"], row["time_ns"], row["queue_length"]) for row in rows(LAUNCHED, "queue-series")]
+    assert series == [
+        (7, 5, 1), (7, 55, 2), (7, 95, 1), (7, 895, 0), (9, 15, 1), (9, 15, 0), (9, 80, 1), (9, 145, 0),
+    ]  # fmt: skip
+
+
+def test_time_that_a_queue_was_full() -> None:
+    n = np.arange(3_000)
+    strings = Strings()
+    result = Result({
+        "kernels": Table.from_columns(
+            "kernels", {"start": 100_000 + 10 * n, "end": 100_005 + 10 * n, "correlation_id": n + 1}, strings
+        ),
+        "api_calls": Table.from_columns(
+            "api_calls",
+            {"start": n, "end": n + 1, "name": np.full(3_000, strings.code("cudaLaunchKernel")), "correlation_id": n + 1},
+            strings,
+        ),
+    })  # fmt: skip
+    (row,) = result.report("queue").rows
+    # 1,024 are in it from 1,023 on, until 1,977 have begun: at 100,000 + 10 * 1,976.
+    assert (row["maximum"], row["blocked_ns"]) == (3_000, 100_000 + 19_760 - 1_023)
+
+
+def test_bandwidth_over_time() -> None:
+    copy = {"copy_kind": 1, "bytes": 1_000}
+    tables = {
+        "memcpys": [
+            {"start": 0, "end": 100, **copy},  # 10 GB/s
+            {"start": 50, "end": 150, **copy},
+            {"start": 150, "end": 250, **copy},
+            {"start": 300, "end": 300, **copy},  # takes no time, nobody knows how fast
+            {"start": 10_000, "end": 10_000, "bandwidth": 3.5, **copy},  # of a file of whole microseconds
+            {"start": 0, "end": 10, "copy_kind": 2, "bytes": 10},
+        ],
+        "memsets": [{"start": 5, "end": 7, "bytes": 8}],
+    }
+    series = [
+        (r["time_ns"], r["bytes_per_s"]) for r in rows(tables, "bandwidth-series") if r["copy_kind"] == "Memcpy HtoD"
+    ]
+    assert series == [(0, 1e10), (50, 2e10), (100, 1e10), (150, 0), (150, 1e10), (250, 0), (10_000, 3.5e9), (11_000, 0)]
+    found = {row["copy_kind"]: row for row in rows(tables, "bandwidth")}
+    assert [(kind, row["copies"], row["bytes"], row["time_ns"]) for kind, row in found.items()] == [
+        ("Memcpy HtoD", 5, 5_000, 300), ("Memcpy DtoH", 1, 10, 10), ("Memset", 1, 8, 2),
+    ]  # fmt: skip
+    assert found["Memcpy HtoD"]["mean_bytes_per_s"] == pytest.approx((1e10 + 2e10 + 1e10 + 1e10 + 3.5e9) / 5)
+    assert found["Memset"]["std_bytes_per_s"] is None and found["Memset"]["maximum_bytes_per_s"] == 4e9

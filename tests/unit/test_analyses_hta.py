@@ -1,10 +1,11 @@
 """Our analyses find in traces what Holistic Trace Analysis 0.5.0 finds: times to the nanosecond, shares as it rounds them.
 
-``tests/data/ranks/hta.json`` says what that is; where the two differ by design, this file says so.
+``tests/data/analyses/hta.json`` says what that is; where the two differ by design, this file says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import lru_cache
 from typing import Any
@@ -16,14 +17,13 @@ import cuptiprof
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Report
 
-RANKS = DATA / "ranks"
-HTA: dict[str, dict[str, list[Any]]] = json.loads((RANKS / "hta.json").read_text())
+HTA: dict[str, dict[str, list[Any]]] = json.loads((DATA / "analyses" / "hta.json").read_text())
 
 
 @lru_cache(maxsize=2)
 def results(trace: str) -> tuple[Result, ...]:
-    paths = sorted(RANKS.glob("rank*.json.gz")) if trace == "ranks" else [trace_path(trace)]
-    return tuple(cuptiprof.open(path) for path in paths)
+    paths = [DATA / "ranks" / f"{name}.json.gz" for name in trace.split("+")]
+    return tuple(cuptiprof.open(path if path.exists() else trace_path(trace)) for path in paths)
 
 
 def report(trace: str, view: str) -> Report:
@@ -74,3 +74,47 @@ def test_idle(trace: str) -> None:
         for row in report(trace, "idle").rows
     ]
     assert found == of_hta(trace, "idle")
+
+
+LAUNCHES_OF_HTA = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync", "cudaMemsetAsync")
+
+
+@pytest.mark.parametrize("trace", HTA)
+def test_launches(trace: str) -> None:
+    keys = ("rank", "correlation", "cpu_duration_ns", "gpu_duration_ns", "launch_delay_ns")
+    rows = [row for row in report(trace, "launches").rows if row["name"] in LAUNCHES_OF_HTA]
+    found = sorted(tuple(row[key] for key in keys) for row in rows)
+    digest = hashlib.sha256(repr(found).encode()).hexdigest()
+    assert [[len(found), *(sum(row[i] for row in found) for i in (2, 3, 4)), digest]] == HTA[trace]["launches"]
+
+
+STATISTICS = ("count", "mean", "std", "minimum", "p25", "median", "p75", "maximum")
+
+
+def same(found: list[Any], expected: list[Any]) -> None:
+    """Names and numbers of rows, to the ten digits that the file has."""
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert [v for v in mine if isinstance(v, str)] == [v for v in theirs if isinstance(v, str)]
+        numbers = [[v for v in row if not isinstance(v, str)] for row in (mine, theirs)]
+        assert [v is None for v in numbers[0]] == [v is None for v in numbers[1]]
+        assert [v for v in numbers[0] if v is not None] == pytest.approx(
+            [v for v in numbers[1] if v is not None], rel=1e-9
+        )
+
+
+@pytest.mark.parametrize("trace", HTA)
+def test_queue(trace: str) -> None:
+    rows = report(trace, "queue").rows
+    same([[row[key] for key in ("rank", "stream", *STATISTICS)] for row in rows], of_hta(trace, "queue"))
+
+
+@pytest.mark.parametrize("trace", HTA)
+def test_bandwidth(trace: str) -> None:
+    rows = [row for row in report(trace, "bandwidth").rows if row["count"]]
+    found = [
+        [row["rank"], row["copy_kind"], row["count"],
+         *(None if row[f"{key}_bytes_per_s"] is None else row[f"{key}_bytes_per_s"] / 1e9 for key in STATISTICS[1:])]
+        for row in rows
+    ]  # fmt: skip
+    same(sorted(found, key=lambda row: row[:2]), of_hta(trace, "bandwidth"))

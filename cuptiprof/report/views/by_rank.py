@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out, nothing
 
@@ -33,4 +35,42 @@ def table(
         footers=(*left_out(len(rows), len(shown)), *(legend if rows else ())),
         notes={"": nothing(what, result.losses["filter_rejected"])},
         facts=facts or {},
+    )
+
+
+class Columns:
+    """Values by column, of many rows at a time: arrays and lists, and for what all of them share one value."""
+
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        self.columns = columns
+        self.data: dict[str, list[Any]] = {column.key: [] for column in columns}
+
+    def add(self, rows: int, **values: Any) -> None:
+        """``rows`` of them, below those that are there."""
+        for key, column in self.data.items():
+            value = values[key]
+            if isinstance(value, np.ndarray):
+                column += value.tolist()
+            else:
+                column += value if isinstance(value, list) else [value] * rows
+
+
+def column_table(
+    result: Result,
+    columns: Columns,
+    total: int,
+    limit: int | None,
+    what: str,
+    legend: Sequence[str],
+    facts: Mapping[str, Any],
+) -> View:
+    """A view of columns: the first ``limit`` rows of the ``total`` that there are."""
+    data = {key: values[:limit] for key, values in columns.data.items()}
+    shown = len(data[columns.columns[0].key])
+    return View(
+        columns=columns.columns,
+        data=data,
+        footers=(*left_out(total, shown), *(legend if total else ())),
+        notes={"": nothing(what, result.losses["filter_rejected"])},
+        facts=facts,
     )
