@@ -10,9 +10,12 @@ from cuptiprof.errors import CuptiprofError
 ALLOCATOR = "allocator"
 """The history of PyTorch's caching allocator, which is torch's own and none of CUPTI's kinds."""
 
+COLLECTIVES = "collectives"
+"""Calls of torch.distributed, which are followed in Python."""
+
 KINDS: dict[str, tuple[int, ...]] = {
     name: tuple(kind for other, kind in _core.ACTIVITIES if other == name) for name, _ in _core.ACTIVITIES
-} | {ALLOCATOR: ()}
+} | {ALLOCATOR: (), COLLECTIVES: ()}
 """Name -> values of CUpti_ActivityKind (csrc/base/codes.def)."""
 
 DEFAULT = (

@@ -229,7 +229,7 @@ class Result:
 
     def report(self, view: str = "overview", **options: Any) -> Report:
         """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``operators``, ``operators-by-shape``,
-        ``modules``, ``lines``, ``memory``, ``allocator``, ``captures``, ``temporal``, ``kernel-types``, ``overlap``, ``idle``,
+        ``modules``, ``lines``, ``memory``, ``allocator``, ``collectives``, ``captures``, ``temporal``, ``kernel-types``, ``overlap``, ``idle``,
         ``launches``, ``queue``, ``queue-series``, ``bandwidth``, ``bandwidth-series``,
         ``metrics``, ``events``, ``metrics-wide``, ``metrics-long``, ``sections``, ``memory-path``,
         ``priorities``, ``samples``); print it, or ``.to("markdown")``.

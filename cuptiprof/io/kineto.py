@@ -21,11 +21,13 @@ from cuptiprof.data import enums
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
+from cuptiprof.io.kineto_collectives import CollectiveRows, is_collective
 from cuptiprof.io.kineto_operators import OperatorEvents
 from cuptiprof.io.open_spans import Inherited, Placed, Spans, spans_at
 from cuptiprof.io.trace_file import read_trace_file
 from cuptiprof.text.names import escape_name
 
+_OF_THE_HOST = ("cpu_op", "user_annotation")
 _LONGEST = 2**62  # ns; what is beyond is no time
 
 _MEMCPY = re.compile(r"Memcpy (\w+)(?: \((.+?) -> (.+?)\))?$")
@@ -147,6 +149,7 @@ class _Importer:
         self.external: dict[str, list[int]] = {n: [] for n in _WORK}
         self.spans: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
         self.operators = OperatorEvents(self.strings)
+        self.collectives = CollectiveRows(self.strings)
         self.instances = 0
         self.unknown = 0
 
@@ -166,6 +169,8 @@ class _Importer:
         args = e.get("args") or {}
         if not isinstance(args, dict):
             raise TypeError("args is not an object")
+        if category in _OF_THE_HOST and is_collective(str(e["name"])):
+            self.collectives.add(e, args, start, end)
         handler(self, e, args, start, end)
 
     def kernel(self, e: Event, args: Event, start: int, end: int) -> None:
@@ -397,6 +402,7 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
     tables = {n: c.table(strings, configs if n == "kernels" else None) for n, c in importer.rows.items()}
     tables["launch_configs"] = configs
     tables["operators"] = importer.operator_table(placed)
+    importer.collectives.put(tables)
     group = distributed(top.get("distributedInfo"))
     metadata: dict[str, Any] = {
         "format": 1,

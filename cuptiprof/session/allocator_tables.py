@@ -47,7 +47,7 @@ def add_allocator(
         tables["stacks"] = _joined(stacks, more)
     events |= _places(tables, time, error, events["user_metadata"], strings)
     if steps is not None:
-        events["step"] = _steps(time, steps)
+        events["step"] = steps.numbers_at(time)
     tables["allocator_events"] = Table.from_columns("allocator_events", events, strings, rows=len(time))
     tables["allocator_blocks"] = Table.from_columns("allocator_blocks", as_arrays(rows.blocks), strings)
     losses["allocator_overwritten"] += taken.overwritten
@@ -128,13 +128,3 @@ def _marked_threads(
             threads[marks == code] = int(thread)
             others[marks == code] = 0
     return threads, others
-
-
-def _steps(time: Int64, steps: Steps) -> npt.NDArray[np.uint32]:
-    """Number + 1 of the step that each time is in; 0: of none."""
-    marked = list(steps)
-    if not marked:
-        return np.zeros(len(time), np.uint32)
-    at = np.searchsorted(np.array([step.start for step in marked]), time, side="right") - 1
-    within = (at >= 0) & (time < np.array([step.end for step in marked])[at])
-    return np.where(within, np.array([step.number + 1 for step in marked])[at], 0).astype(np.uint32)

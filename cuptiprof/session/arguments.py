@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
-from cuptiprof.data.activities import ALLOCATOR, kinds_of
+from cuptiprof.data.activities import ALLOCATOR, COLLECTIVES, kinds_of
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BudgetError
 from cuptiprof.session.callers import who_started
@@ -30,7 +30,7 @@ class Arguments:
     Attributes:
         recorded: what run.json says of them.
         kinds: CUpti_ActivityKind of what is collected.
-        allocator: the history of PyTorch's caching allocator, too.
+        allocator, collectives: the history of PyTorch's caching allocator, calls of torch.distributed, too.
         filter: of kernels= and regions= and how many of those; None: all.
         budget, buffer_size, device_buffer_size: bytes; 0: the default, as with both numbers of buffers.
     """
@@ -38,6 +38,7 @@ class Arguments:
     recorded: Mapping[str, Any]
     kinds: list[int]
     allocator: bool
+    collectives: bool
     filter: KernelFilter | None
     keep: str
     budget: int
@@ -151,6 +152,7 @@ def check_arguments(
         recorded=recorded,
         kinds=kinds,
         allocator=ALLOCATOR in (recorded["activities"] or ()),
+        collectives=COLLECTIVES in (recorded["activities"] or ()),
         filter=kernel_filter,
         keep=keep,
         budget=budget_bytes,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cuptiprof.filter.kernel_filter import KernelFilter
     from cuptiprof.io.spill import Spill
     from cuptiprof.session.allocator_history import TakenHistory
+    from cuptiprof.session.collective_calls import CollectiveCall
     from cuptiprof.session.steps import Steps
 
 
@@ -72,6 +73,7 @@ def assemble(
     spill: Spill | None,
     modules: Mapping[int, str] | None,
     allocator: TakenHistory | None,
+    collectives: tuple[list[CollectiveCall], int] | None,
 ) -> tuple[Result, list[Warning]]:
     """The result of one cycle, and what the user is to be warned of. Changes nothing, so that it can be done again.
 
@@ -81,6 +83,7 @@ def assemble(
         run: metadata that only the session knows (device, times, arguments).
         steps: those of the cycle; None: the program marks none.
         allocator: what PyTorch's caching allocator told.
+        collectives: calls of torch.distributed, and how many more there was no room for.
         kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
         modules: paths of PyTorch's modules by number; None: not asked for.
     """
@@ -99,6 +102,10 @@ def assemble(
         losses |= counters.add_to(session, tables, metadata, warned)
         if counters.plan.strategy == "sample":
             warned += _unrecorded(tables, losses, metadata["counters"]["notes"])
+    if collectives is not None:
+        from cuptiprof.session.collective_tables import add_collectives
+
+        add_collectives(*collectives, tables, losses, steps)
     if allocator is not None:
         from cuptiprof.session.allocator_tables import add_allocator
 

@@ -23,6 +23,7 @@ from cuptiprof.session.arguments import check_arguments
 from cuptiprof.session.assemble import assemble, clock_pair, run_metadata
 from cuptiprof.session.beside_kineto import TorchProfilerWatch
 from cuptiprof.session.callers import warn_caller
+from cuptiprof.session.collective_calls import CollectiveCall, CollectiveCalls
 from cuptiprof.session.control import Control
 from cuptiprof.session.held import Held
 from cuptiprof.session.schedule import Action, Schedule
@@ -50,6 +51,7 @@ class _Pending:
     cycle: int
     steps: Steps
     allocator: TakenHistory | None = None
+    collectives: tuple[list[CollectiveCall], int] | None = None
     stop_ns: int = 0
     made: tuple[Result, list[Warning]] | None = None
 
@@ -61,7 +63,8 @@ class profile:
         device: "cuda", "sim" or "sim:CHIP" (a simulated GPU), "replay:FILE" (a recorded torch.profiler trace on it).
             Default: the environment variable CUPTIPROF_DEVICE, else "cuda". A ``cuptiprof.device.devices.Device`` is taken as it is.
         activities: what to collect (see ``cuptiprof.data.activities.KINDS``); default: kernels, copies, sets, API calls,
-            synchronisations. "allocator": the history of PyTorch's caching allocator (``docs/memory.md``).
+            synchronisations. "allocator": the history of PyTorch's caching allocator (``docs/memory.md``); "collectives":
+            calls of torch.distributed (``docs/collectives.md``).
         kernels: keep only kernels that match: a pattern (glob, or "regex:..."), a list of them, or a ``KernelFilter``.
         regions: keep only kernels launched in regions that match.
         metrics: hardware counters to read of the selected kernels: nvprof's names ("achieved_occupancy", "ipc",
@@ -198,6 +201,7 @@ class profile:
         self._opened = Held()  # what the session holds of its device
         self._modules: TorchModules | None = None
         self._allocator: AllocatorHistory | None = None
+        self._collectives: CollectiveCalls | None = None
         self._spill: Spill | None = None
         self._result: Result | None = None
         self._pending: _Pending | None = None
@@ -266,18 +270,22 @@ class profile:
                     self._opened.enter(TorchProfilerWatch())
                 self._on_device = True
                 device.started()
-                self._follow_allocator()
+                self._follow_torch()
             except BaseException:
                 self._abandon()
                 raise
             return self
 
-    def _follow_allocator(self) -> None:
-        self._allocator = None
+    def _follow_torch(self) -> None:
+        self._allocator = self._collectives = None
         if self._arguments.allocator:
             with_frames = self._arguments.sources.frames != 0
             self._allocator = AllocatorHistory(self._arguments.budget, with_frames=with_frames)
             self._opened.enter(self._allocator)
+
+        if self._arguments.collectives:
+            self._collectives = CollectiveCalls(self._arguments.budget)
+            self._opened.enter(self._collectives)
 
     def _of_allocator(self) -> TakenHistory | None:
         return self._allocator.take() if self._allocator is not None else None
@@ -347,6 +355,8 @@ class profile:
         if pending.stop_ns == 0:
             pending.stop_ns = _core.now_ns()
             self._clock_pairs.append(clock_pair())
+        if pending.collectives is None and self._collectives is not None:
+            pending.collectives = self._collectives.take()
         if pending.made is None:
             run = {**self._run(), "stop_time_ns": pending.stop_ns}
             steps = pending.steps if self._schedule is not None or self._step else None
@@ -361,6 +371,7 @@ class profile:
                 self._spill,
                 modules,
                 pending.allocator,
+                pending.collectives,
             )
         self._result, warned = pending.made
         if self._counters is not None:
@@ -476,6 +487,8 @@ class profile:
                     self._spill.discard()
             if self._allocator is not None and will in recording and was is not Action.RECORD:
                 self._allocator.forget()
+            if self._collectives is not None and will in recording and was is not Action.RECORD:
+                self._collectives.take()
             if session.state == "running" and will is Action.NONE:
                 session.pause()
             elif session.state != "running" and will is not Action.NONE:

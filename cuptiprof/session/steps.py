@@ -6,6 +6,9 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 _SHARE = 64
 """The part of the budget that steps may take: one in so many."""
 _FEWEST = 1024
@@ -48,6 +51,16 @@ class Steps:
     def __iter__(self) -> Iterator[Step]:
         values = self._values
         return (Step(*values[i : i + _FIELDS]) for i in range(0, len(values), _FIELDS))
+
+    def numbers_at(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Number + 1 of the step that each time (ns, run clock) is in; 0: of none."""
+        values = np.array(self._values, np.int64).reshape(-1, _FIELDS)
+        if not len(values):
+            return np.zeros(len(times), np.uint32)
+        number, start, end = values.T[:3]
+        at = np.searchsorted(start, times, side="right") - 1
+        within = (at >= 0) & (times < end[at])
+        return np.where(within, number[at] + 1, 0).astype(np.uint32)
 
     def append(self, step: Step) -> None:
         """Add one."""

@@ -142,3 +142,19 @@ def test_a_notebook(tmp_path: Path) -> None:
 def test_each_example_says_how_to_run_it() -> None:
     for path in [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ipy")]:
         assert f"examples/{path.name}" in path.read_text().partition('"""\n\n')[0], path.name
+
+
+def test_memory_by_region(tmp_path: Path) -> None:
+    said = run(tmp_path, str(EXAMPLES / "memory_by_region.py"), "--device", "sim")
+    assert re.search(r"^optimizer held \d+% of the [\d.]+ MiB at the peak$", said, re.MULTILINE), said
+    assert "most allocated" in said and " backward\n" in said
+    assert (tmp_path / "memory.pickle").read_bytes()[:1] == b"\x80" and "<polygon" in (
+        tmp_path / "memory.memory.html"
+    ).read_text()
+
+
+def test_collectives_of_two_ranks(tmp_path: Path) -> None:
+    said = run(tmp_path, str(EXAMPLES / "collectives_gloo.py"), "--device", "sim")
+    assert "(default_pg, gloo), ranks [0,1]" in said
+    assert "gradients: all_reduce of 131,072 bytes\ngradients: all_reduce of 512 bytes\n" in said
+    assert said.endswith("metrics: all_gather of 4 bytes\n")
