@@ -159,7 +159,7 @@ class AllocatorHistory:
         memory._record_memory_history = record
 
     def _mark_thread(self, memory: Any) -> None:
-        """torch does not say which thread an event is of, but since 2.10 what that thread has marked its own with."""
+        """torch does not say which thread an event is of, but newer versions say what that thread has marked its own with."""
         get, mark = (getattr(memory, f"_{verb}_memory_metadata", None) for verb in ("get", "set"))
         if get is None or mark is None or get():
             return

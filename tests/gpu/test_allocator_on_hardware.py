@@ -45,7 +45,7 @@ def test_levels_and_regions(torch: Any) -> None:
     assert int(timeline.allocated[-1]) == stats["requested_bytes.all.current"]
     assert int(timeline.reserved[-1]) == stats["reserved_bytes.all.current"]
     use = memory.memory_by_region(result, 0)
-    if hasattr(torch.cuda.memory, "_set_memory_metadata"):  # torch 2.10
+    if hasattr(torch.cuda.memory, "_set_memory_metadata"):
         allocated = dict(zip(use.names, use.self_allocated.tolist(), strict=True))
         assert allocated["kept"] == 5 << 22 and allocated["dropped"] == 100 * (3 << 20)
     del kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import pickletools
 import subprocess
@@ -248,6 +249,30 @@ def test_a_snapshot_is_torch_s_own(tmp_path: Path) -> None:
     )
     assert memory.memory_timeline(again, 0).peak()[0] == memory.memory_timeline(result, 0).peak()[0]
     assert "most allocated 3.5000MB" in str(again.report("allocator"))
+
+
+def test_a_chrome_trace_has_torch_s_memory_events(tmp_path: Path) -> None:
+    def body() -> None:
+        with cuptiprof.region("kept"):
+            body.kept = floats(3)  # type: ignore[attr-defined]
+        floats(1)
+
+    result = collected(body)
+    result.export(tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    said = [e for e in events if e["name"] == "[memory]"]
+    # As torch.profiler's own: an instant event of the thread, bytes with a sign.
+    assert {(e["ph"], e["cat"], e["s"], e["tid"]) for e in said} == {
+        ("i", "cpu_instant_event", "t", threading.get_native_id())
+    }
+    keys = ("Bytes", "Total Allocated", "Total Reserved", "Device Id", "Device Type")
+    assert [tuple(e["args"][key] for key in keys) for e in said] == [
+        (3 * MIB, 3 * MIB, 20 * MIB, 0, 1), (MIB, 4 * MIB, 22 * MIB, 0, 1), (-MIB, 3 * MIB, 22 * MIB, 0, 1),
+    ]  # fmt: skip
+    region = next(e for e in events if e["name"] == "kept" and e["ph"] == "X")
+    assert float(region["ts"]) - 1 <= float(said[0]["ts"]) <= float(region["ts"]) + float(region["dur"])
+    levels = [e["args"] for e in events if e["ph"] == "C" and e["name"] == "PyTorch memory"]
+    assert levels[1] == {"allocated": 4 * MIB, "reserved": 22 * MIB} and len(levels) == 3
 
 
 def test_a_saved_run_has_it_all(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from cuptiprof.analysis.kernel_counters import match
 from cuptiprof.data.codes import distinct_rows
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Array
-from cuptiprof.io.chrome import counter_tracks, gpu_slices, host_slices, operator_slices
+from cuptiprof.io.chrome import counter_tracks, gpu_slices, host_slices, memory_events, operator_slices
 from cuptiprof.io.chrome.clock import Clock
 from cuptiprof.io.chrome.header import TrackRow, members, row_names
 from cuptiprof.io.chrome.identity import Identity
@@ -194,6 +194,7 @@ class _Layout:
         yield from gpu_slices.sync_events(result, who, self.sync_tid)
         yield from gpu_slices.overhead_events(result, who, self.overhead_row)
         yield from counter_tracks.sample_events(result, who.clock)
+        yield from memory_events.memory_events(result, who)
         started = np.zeros(len(result.tables["api_calls"]), bool)
         for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
             yield from host_slices.flow_events(result, who, name, tid, started)
