@@ -33,6 +33,7 @@ KernelFilter make_filter(const py::dict& fields) {
   spec.exclude_regions = texts("exclude_regions");
   spec.nvtx_include = texts("nvtx_include");
   spec.nvtx_exclude = texts("nvtx_exclude");
+  spec.operators = texts("operators");
   spec.lines = texts("lines");
   spec.devices = ids("devices");
   spec.contexts = ids("contexts");
@@ -120,7 +121,11 @@ std::vector<size_t> select(const KernelFilter& filter, const py::iterable& launc
     const std::vector<std::string> regions = split_region_path(path);
     const std::vector<std::string_view> region_views(regions.begin(), regions.end());
     const Ranges push_pop(given("push_pop")), start_end(given("start_end"));
-    const RangeView ranges{path, region_views, region_views, push_pop.views(), start_end.views()};
+    const std::string operator_path = utf8(given("operator"));
+    const std::vector<std::string> operators = split_region_path(operator_path);
+    const std::vector<std::string_view> operator_views(operators.begin(), operators.end());
+    const RangeView ranges{path,          region_views,  region_views, push_pop.views(), start_end.views(),
+                           operator_path, operator_views};
     const bool open = filter.matches_ranges(ranges) && matches_lines(filter, given("stack"));
     if (state.select(filter, launch, filter.name_verdict(parts), open)) out.push_back(index);
     ++index;
@@ -180,6 +185,7 @@ void register_filter(py::module_& m) {
            })
       .def_property_readonly("is_stateful", &KernelFilter::is_stateful)
       .def_property_readonly("needs_regions", &KernelFilter::needs_regions)
+      .def_property_readonly("needs_operators", &KernelFilter::needs_operators)
       .def_property_readonly("needs_lines", &KernelFilter::needs_lines)
       .def_property_readonly("selects_all", &KernelFilter::selects_all);
 }

@@ -46,7 +46,7 @@ py::tuple select_table(
     const Column& step,
     const std::optional<py::array_t<int64_t, py::array::c_style | py::array::forcecast>>& configs,
     const Column& config, const py::sequence& ranges, const Column& region_codes, const Column& nvtx_codes,
-    const Column& start_end_codes, const Column& order,
+    const Column& start_end_codes, const Column& operator_codes, const Column& order,
     const std::optional<py::array_t<uint8_t, py::array::c_style | py::array::forcecast>>& in_lines) {
   LaunchColumns columns;
   columns.rows = rows;
@@ -60,6 +60,7 @@ py::tuple select_table(
   columns.region = view(region_codes, rows, "region");
   columns.nvtx = view(nvtx_codes, rows, "nvtx");
   columns.start_end = view(start_end_codes, rows, "nvtx_start_end");
+  columns.operators = view(operator_codes, rows, "operator");
   columns.order = view(order, rows, "order");
   if (in_lines) {
     if (in_lines->ndim() != 1 || static_cast<size_t>(in_lines->size()) != rows)
@@ -72,6 +73,7 @@ py::tuple select_table(
   add_used_strings(range_strings, ranges, columns.region, "region");
   add_used_strings(range_strings, ranges, columns.nvtx, "nvtx");
   add_used_strings(range_strings, ranges, columns.start_end, "nvtx_start_end");
+  add_used_strings(range_strings, ranges, columns.operators, "operator");
   columns.names = name_strings;
   columns.ranges = range_strings;
   std::vector<LaunchView> views;
@@ -113,7 +115,8 @@ void register_filter_columns(py::module_& m) {
         py::arg("step") = py::none(), py::arg("configs") = py::none(), py::arg("config") = py::none(),
         py::arg("ranges") = py::list(), py::arg("region_codes") = py::none(),
         py::arg("nvtx_codes") = py::none(), py::arg("start_end_codes") = py::none(),
-        py::arg("order") = py::none(), py::arg("in_lines") = py::none(),
+        py::arg("operator_codes") = py::none(), py::arg("order") = py::none(),
+        py::arg("in_lines") = py::none(),
         "(bool mask, launches refused because the counters were full) over the columns of a kernels table.");
 }
 

@@ -29,7 +29,8 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
                                       bool share_cupti, const std::string& label, int drain_timeout_ms,
                                       std::shared_ptr<KernelFilter> filter,
                                       std::optional<CounterOptions> counters, bool follows_launches, int nvtx,
-                                      int frames, FrameOrigins frame_origins, bool modules) {
+                                      int frames, FrameOrigins frame_origins, bool modules, int operators,
+                                      bool operator_shapes) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
@@ -46,8 +47,12 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   o.drain_timeout_ms = drain_timeout_ms;
   o.filter = std::move(filter);
   o.counters = std::move(counters);
-  if (nvtx < 0 || nvtx > 2 || frames < 0 || frames > 2) throw py::value_error("no such level of a source");
-  o.sources = {static_cast<ScopeLevel>(nvtx), static_cast<FrameLevel>(frames), modules};
+  for (const int level : {nvtx, frames, operators})
+    if (level < 0 || level > 2) throw py::value_error("no such level of a source");
+  o.sources = {static_cast<ScopeLevel>(nvtx),
+               static_cast<FrameLevel>(frames),
+               modules,
+               {static_cast<ScopeLevel>(operators), operator_shapes}};
   if (o.sources.walks_frames())
     o.start_frames = [level = o.sources.frames, modules, origins = std::move(frame_origins)] {
       const py::gil_scoped_acquire held;
@@ -70,7 +75,8 @@ void register_session(py::module_& m) {
            py::arg("share_cupti") = false, py::arg("label") = "", py::arg("drain_timeout_ms") = 1000,
            py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
            py::arg("follows_launches") = true, py::arg("nvtx") = 0, py::arg("frames") = 0,
-           py::arg("frame_origins") = FrameOrigins{}, py::arg("modules") = false)
+           py::arg("frame_origins") = FrameOrigins{}, py::arg("modules") = false, py::arg("operators") = 0,
+           py::arg("operator_shapes") = false)
       .def("start", &Session::start, py::arg("armed") = false, nogil,
            "Attaches to CUPTI; collects at once unless armed. Leaves nothing behind when it raises.")
       .def("pause", &Session::pause, nogil)

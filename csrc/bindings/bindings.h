@@ -26,5 +26,6 @@ void register_filter(pybind11::module_& m);
 void register_filter_columns(pybind11::module_& m);
 void register_session(pybind11::module_& m);
 void register_store(pybind11::module_& m);
+void register_torch(pybind11::module_& m);
 
 }  // namespace cuptiprof

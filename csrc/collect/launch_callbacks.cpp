@@ -1,4 +1,5 @@
 // Activity: what CUPTI's callbacks do on the launching thread, and who else is told of launches there.
+#include <algorithm>
 #include <chrono>
 
 #include "base/clock.h"
@@ -211,7 +212,12 @@ bool Activity::launch_enters(ThreadSlot& slot, CUpti_CallbackId cbid, const CUpt
   if (g_launch_gate.by_line() && g_launch_gate.refuses_line(frame)) return false;
   uint32_t path[OpenRegions::kMax];
   const uint32_t depth = live_region_path(slot, task, path);
-  const std::span<const uint32_t> scopes = slot.scopes.labels();
+  uint32_t beside[LaunchScopes::kMax + OpenOperators::kMax];
+  std::span<const uint32_t> scopes = slot.scopes.labels();
+  if (g_launch_gate.by_operators()) {
+    std::copy(scopes.begin(), scopes.end(), beside);
+    scopes = {beside, scopes.size() + slot.operators.labels(beside + scopes.size())};
+  }
   if (g_launch_gate.by_path() && g_launch_gate.refuses_path({path, depth}, scopes, g_open_start_end.key()))
     return false;
   slot.observing.store(true);
@@ -247,7 +253,8 @@ bool Activity::observe(const Observers& who) noexcept {
   set_region_observer(who.regions);
   x_launch_observer.store(who.launches);
   if (who.launches && who.launches->looks_at_launches())
-    g_launch_gate.open(who.launches->looks_at_regions(), who.launches->looks_at_lines());
+    g_launch_gate.open(who.launches->looks_at_regions(), who.launches->looks_at_lines(),
+                       who.launches->looks_at_operators());
   return left;
 }
 

@@ -46,6 +46,7 @@ std::string KernelFilter::describe() const {
   line.add("not in region", s.exclude_regions);
   line.add("NVTX", s.nvtx_include);
   line.add("not NVTX", s.nvtx_exclude);
+  line.add("in operator", s.operators);
   line.add("from line", s.lines);
   line.add("devices", s.devices);
   line.add("contexts", s.contexts);

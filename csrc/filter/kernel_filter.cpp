@@ -90,6 +90,7 @@ KernelFilter::KernelFilter(FilterSpec spec) : x_spec(std::move(spec)) {
   x_exclude_regions = compile<RegionPattern>(x_spec.exclude_regions, "exclude_regions pattern");
   x_nvtx_include = compile<NvtxExpression>(x_spec.nvtx_include, {});
   x_nvtx_exclude = compile<NvtxExpression>(x_spec.nvtx_exclude, {});
+  x_operators = compile<RegionPattern>(x_spec.operators, "operator pattern");
   x_lines = compile<LinePattern>(x_spec.lines, "line pattern");
 
   const bool counts_invocations =
@@ -120,12 +121,18 @@ NameVerdict KernelFilter::name_verdict(const NameParts& name) const noexcept {
 }
 
 bool KernelFilter::matches_ranges(const RangeView& ranges) const noexcept {
-  const auto inside = [&](const auto& pattern) { return pattern.matches(ranges); };
-  const auto any = [&](const auto& patterns) {
-    return std::any_of(patterns.begin(), patterns.end(), inside);
+  const auto inside = [](const std::vector<RegionPattern>& patterns, std::string_view path, NameSpan names) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const RegionPattern& p) { return p.matches(path, names); });
   };
-  return (x_regions.empty() || any(x_regions)) && (x_nvtx_include.empty() || any(x_nvtx_include)) &&
-         !any(x_exclude_regions) && !any(x_nvtx_exclude);
+  const auto any = [&](const std::vector<NvtxExpression>& expressions) {
+    return std::any_of(expressions.begin(), expressions.end(),
+                       [&](const NvtxExpression& e) { return e.matches(ranges); });
+  };
+  return (x_regions.empty() || inside(x_regions, ranges.region_path, ranges.path)) &&
+         (x_operators.empty() || inside(x_operators, ranges.operator_path, ranges.operators)) &&
+         (x_nvtx_include.empty() || any(x_nvtx_include)) &&
+         !inside(x_exclude_regions, ranges.region_path, ranges.path) && !any(x_nvtx_exclude);
 }
 
 bool KernelFilter::matches_lines(std::span<const LineView> stack) const noexcept {

@@ -38,7 +38,8 @@ struct FilterSpec {
   std::vector<std::string> kernel_ids;        // ncu --kernel-id
   std::vector<std::string> regions, exclude_regions;
   std::vector<std::string> nvtx_include, nvtx_exclude;
-  std::vector<std::string> lines;  // of the Python program
+  std::vector<std::string> operators;  // of PyTorch
+  std::vector<std::string> lines;      // of the Python program
   std::vector<uint32_t> devices, contexts, streams, threads;
   std::vector<uint32_t> steps;  // training steps, from 0
   std::optional<Dim3> grid, block;
@@ -74,7 +75,8 @@ class KernelFilter {
   [[nodiscard]] bool matches_name(const NameParts& name) const noexcept {
     return name_verdict(name).accepted;
   }
-  // Regions and NVTX ranges: the other verdict to keep (per region path, where there is no NVTX stack).
+  // Regions, NVTX ranges and operators: the other verdict to keep (per region path, where there is no NVTX
+  // stack).
   [[nodiscard]] bool matches_ranges(const RangeView& ranges) const noexcept;
   // Lines of Python: a third verdict to keep, by stack. Any frame of the stack may match.
   [[nodiscard]] bool matches_lines(std::span<const LineView> stack) const noexcept;
@@ -103,8 +105,9 @@ class KernelFilter {
   [[nodiscard]] bool is_stateful() const noexcept { return x_stateful; }
   [[nodiscard]] bool needs_regions() const noexcept {
     return !x_regions.empty() || !x_exclude_regions.empty() || !x_nvtx_include.empty() ||
-           !x_nvtx_exclude.empty();
+           !x_nvtx_exclude.empty() || needs_operators();
   }
+  [[nodiscard]] bool needs_operators() const noexcept { return !x_operators.empty(); }
   // True when everything is selected: the caller may leave the filter out.
   [[nodiscard]] bool selects_all() const noexcept { return x_selects_all; }
 
@@ -134,7 +137,7 @@ class KernelFilter {
   FilterSpec x_spec;
   std::vector<NamePattern> x_include, x_exclude;
   std::vector<LaunchId> x_ids;
-  std::vector<RegionPattern> x_regions, x_exclude_regions;
+  std::vector<RegionPattern> x_regions, x_exclude_regions, x_operators;
   std::vector<NvtxExpression> x_nvtx_include, x_nvtx_exclude;
   std::vector<LinePattern> x_lines;
   bool x_stateful = false, x_selects_all = false;

@@ -18,14 +18,14 @@ class OpenRanges {
   OpenRanges& operator=(const OpenRanges&) = delete;
 
   [[nodiscard]] RangeView view() const noexcept {
-    return {x_text, x_names, x_regions, x_push_pop, x_started};
+    return {x_text, x_names, x_regions, x_push_pop, x_started, x_operator_text, x_operators};
   }
   [[nodiscard]] const std::string& path_text() const noexcept { return x_text; }
 
  private:
   std::vector<ScopeLabel> x_path, x_beside, x_start_end;
-  std::string x_text;
-  std::vector<std::string_view> x_names, x_regions;
+  std::string x_text, x_operator_text;
+  std::vector<std::string_view> x_names, x_regions, x_operators;
   struct Domain {
     std::string_view name;
     std::vector<std::string_view> ranges;

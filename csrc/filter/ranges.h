@@ -1,4 +1,5 @@
-// The named ranges that are open when a kernel is launched: regions and NVTX ranges of the launching thread.
+// The named ranges that are open when a kernel is launched: regions, NVTX ranges and operators of PyTorch of
+// the launching thread.
 #pragma once
 #include <optional>
 #include <span>
@@ -24,18 +25,21 @@ struct RangeView {
   NameSpan path;                 // its components (split_region_path), outermost first
   NameSpan regions;              // those of them that are regions of ours
   std::span<const DomainRanges> push_pop, start_end;
+  std::string_view operator_path;  // "aten::linear/aten::addmm"
+  NameSpan operators;              // its components, outermost first
 };
 
 // "a/b\/c" -> {"a", "b/c"}. The collector writes '/' inside a name as "\/" and '\' as "\\".
 std::vector<std::string> split_region_path(std::string_view path);
 
-// A pattern of regions= or exclude_regions=: selects a launch that is inside a matching region.
-// A glob without '/' is compared with the names of the open regions, one with '/' with the path of each of
+// A pattern of regions=, exclude_regions= or operators=: selects a launch that is inside a matching one.
+// A glob without '/' is compared with the names of the open ones, one with '/' with the path of each of
 // them; "regex:" searches the path of the innermost.
 class RegionPattern {
  public:
   RegionPattern(std::string_view text, std::string_view what);
-  [[nodiscard]] bool matches(const RangeView& ranges) const noexcept;
+  // Of what is open: its path and the names in it.
+  [[nodiscard]] bool matches(std::string_view path, NameSpan names) const noexcept;
   [[nodiscard]] const std::string& text() const noexcept { return x_pattern.text(); }
 
  private:

@@ -39,14 +39,13 @@ std::vector<std::string> split_region_path(std::string_view path) {
 RegionPattern::RegionPattern(std::string_view text, std::string_view what)
     : x_pattern(Pattern::parse(text, what)), x_on_path(text.find('/') != std::string_view::npos) {}
 
-bool RegionPattern::matches(const RangeView& ranges) const noexcept {
-  if (ranges.region_path.empty()) return false;
-  if (x_pattern.is_regex()) return x_pattern.matches(ranges.region_path);
+bool RegionPattern::matches(std::string_view path, NameSpan names) const noexcept {
+  if (path.empty()) return false;
+  if (x_pattern.is_regex()) return x_pattern.matches(path);
   if (!x_on_path)
-    return std::any_of(ranges.path.begin(), ranges.path.end(),
+    return std::any_of(names.begin(), names.end(),
                        [&](std::string_view name) { return x_pattern.matches(name); });
-  return any_component_end(ranges.region_path,
-                           [&](size_t end) { return x_pattern.matches(ranges.region_path.substr(0, end)); });
+  return any_component_end(path, [&](size_t end) { return x_pattern.matches(path.substr(0, end)); });
 }
 
 }  // namespace cuptiprof

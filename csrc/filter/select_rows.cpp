@@ -15,9 +15,11 @@ namespace cuptiprof {
 namespace {
 
 bool ranges_verdict(const KernelFilter& filter, std::string_view path, std::string_view nvtx,
-                    std::string_view start_end) {
+                    std::string_view start_end, std::string_view operators) {
   std::vector<ScopeLabel> beside = split_ranges(nvtx, '/');
   std::vector<ScopeLabel> in_path = label_path(path, beside);
+  for (std::string& name : split_region_path(operators))
+    beside.push_back({ScopeSource::kOperator, {}, std::move(name)});
   const OpenRanges open(std::move(in_path), std::move(beside), split_ranges(start_end, ','));
   return filter.matches_ranges(open.view());
 }
@@ -58,19 +60,20 @@ uint64_t select_rows(const KernelFilter& filter, const LaunchColumns& columns, s
   const auto text_of = [&](std::span<const uint32_t> codes, size_t row) {
     return codes.empty() ? std::string_view() : std::string_view(columns.ranges[codes[row]]);
   };
-  // By the codes of its three texts; the last one asked for again is the usual case.
-  std::map<std::array<uint32_t, 3>, bool> verdicts;
-  std::array<uint32_t, 3> last{};
+  // By the codes of its four texts; the last one asked for again is the usual case.
+  std::map<std::array<uint32_t, 4>, bool> verdicts;
+  std::array<uint32_t, 4> last{};
   std::optional<bool> last_verdict;
   const auto ranges_at = [&](size_t row) {
     if (filter.needs_lines() && (columns.in_lines.empty() || columns.in_lines[row] == 0)) return false;
     if (!filter.needs_regions()) return true;
-    const std::array key{at(columns.region, row), at(columns.nvtx, row), at(columns.start_end, row)};
+    const std::array key{at(columns.region, row), at(columns.nvtx, row), at(columns.start_end, row),
+                         at(columns.operators, row)};
     if (last_verdict && key == last) return *last_verdict;
     const auto [found, is_new] = verdicts.try_emplace(key);
     if (is_new)
       found->second = ranges_verdict(filter, text_of(columns.region, row), text_of(columns.nvtx, row),
-                                     text_of(columns.start_end, row));
+                                     text_of(columns.start_end, row), text_of(columns.operators, row));
     last = key;
     last_verdict = found->second;
     return found->second;

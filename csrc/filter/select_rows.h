@@ -13,15 +13,15 @@ namespace cuptiprof {
 // Columns of one kernels table. Optional ones may be empty: 0, no range, row order.
 struct LaunchColumns {
   size_t rows = 0;
-  std::span<const uint32_t> name;                     // codes into names
-  std::span<const uint32_t> region, nvtx, start_end;  // codes into ranges
+  std::span<const uint32_t> name;                                // codes into names
+  std::span<const uint32_t> region, nvtx, start_end, operators;  // codes into ranges
   std::span<const uint32_t> device, context, stream, thread, step;
   std::span<const uint32_t> config;   // rows of configs
   std::span<const uint8_t> in_lines;  // by row: KernelFilter::matches_lines of its stack; empty: of none
   std::span<const uint32_t> order;  // correlation IDs: rows are judged in ascending order, ties in row order
   std::span<const LaunchView> configs;  // only grid, block and shared_memory are read
   std::span<const std::string> names;   // by code; only used codes are looked at
-  std::span<const std::string> ranges;  // the same of the columns region, nvtx and nvtx_start_end
+  std::span<const std::string> ranges;  // the same of those columns
 };
 
 // Sets mask[i] to 1 for each selected row, else 0. Codes must be within their lists (checked by the caller).

@@ -61,9 +61,10 @@ class LaunchGate {
   // What a launch of this name or under this path is: refused, or worth asking the observer.
   static constexpr uint32_t kRefused = 0, kWanted = 1;
 
-  uint32_t open(bool by_path, bool by_line) noexcept {
+  uint32_t open(bool by_path, bool by_line, bool by_operators = false) noexcept {
     x_by_path.store(by_path, std::memory_order_relaxed);
     x_by_line.store(by_line, std::memory_order_relaxed);
+    x_by_operators.store(by_operators, std::memory_order_relaxed);
     x_shut.fetch_and(~kClosed, std::memory_order_relaxed);
     return x_epoch.fetch_add(1) + 1;
   }
@@ -80,6 +81,8 @@ class LaunchGate {
   [[nodiscard]] bool is_open() const noexcept { return x_shut.load(std::memory_order_relaxed) == 0; }
   [[nodiscard]] bool by_path() const noexcept { return x_by_path.load(std::memory_order_relaxed); }
   [[nodiscard]] bool by_line() const noexcept { return x_by_line.load(std::memory_order_relaxed); }
+  // Operators are among the scopes of paths.
+  [[nodiscard]] bool by_operators() const noexcept { return x_by_operators.load(std::memory_order_relaxed); }
   [[nodiscard]] uint32_t epoch() const noexcept { return x_epoch.load(std::memory_order_relaxed); }
   [[nodiscard]] bool refuses_name(const char* symbol) const noexcept {
     return names.find(reinterpret_cast<uint64_t>(symbol), epoch()) == kRefused;
@@ -113,7 +116,7 @@ class LaunchGate {
  private:
   static constexpr uint32_t kClosed = 1, kStepRefused = 2;
   std::atomic<uint32_t> x_shut{kClosed};  // why no launch is let through; 0: the gate is open
-  std::atomic<bool> x_by_path{false}, x_by_line{false};
+  std::atomic<bool> x_by_path{false}, x_by_line{false}, x_by_operators{false};
   std::atomic<uint32_t> x_epoch{1};
 };
 

@@ -57,6 +57,8 @@ class LaunchObserver {
   virtual void window(bool /*open*/) noexcept {}
   // Which regions are open can decide whether a launch is wanted.
   virtual bool looks_at_regions() const noexcept { return false; }
+  // So can the operators of PyTorch that are.
+  virtual bool looks_at_operators() const noexcept { return false; }
   // So can the line of the Python program.
   virtual bool looks_at_lines() const noexcept { return false; }
   // While this training step runs no launch is wanted (its number + 1; 0: none was marked).

@@ -203,14 +203,15 @@ void Session::start(bool armed) {
     g_scope_trie.make_room();
     LaunchScopes::forget_all();
     g_running_step.store(0, std::memory_order_relaxed);
-    d.with_origins = x_options.sources.at_launch();
+    d.beside = {.origins = x_options.sources.at_launch(),
+                .start_end = x_options.sources.nvtx != ScopeLevel::kOff,
+                .operators = x_options.sources.operators.level == ScopeLevel::kFull};
     if (activity.follows_nodes()) {
       d.graph_bytes = graph_bytes();
       d.recorded = {x_options.activity.collects_kernels(),
                     x_options.activity.collects(CUPTI_ACTIVITY_KIND_MEMCPY),
                     x_options.activity.collects(CUPTI_ACTIVITY_KIND_MEMSET)};
     }
-    d.with_start_end = x_options.sources.nvtx != ScopeLevel::kOff;
     d.filter = x_options.filter;
     d.follows_launches = x_options.activity.follows_launches;
     d.on_flush = [&activity] { activity.watch_buffers(); };
@@ -219,10 +220,12 @@ void Session::start(bool armed) {
     if (asks_for_steps(x_options)) mark_step(0);
     if (x_options.counters) start_counters();
     listen_to_nvtx(x_options.sources.nvtx);
+    torch::observe_operators(x_options.sources.operators);
     x_state = State::kArmed;
     if (!armed) resume();
   } catch (...) {
     listen_to_nvtx(ScopeLevel::kOff);
+    torch::observe_operators({});
     stop_counters({});
     x_counters.reset();
     activity.detach();
@@ -350,6 +353,7 @@ std::shared_ptr<Store> Session::stop() {
   stop_counters(captures);
   activity.disable(captures);
   listen_to_nvtx(ScopeLevel::kOff);
+  torch::observe_operators({});
   try {
     activity.complete(*x_decoder, x_options.drain_timeout_ms, captures);
   } catch (const Error&) {

@@ -16,6 +16,7 @@
 
 #include "collect/activity.h"
 #include "collect/records/decoder.h"
+#include "collect/torch/operator_observer.h"
 #include "counters/strategy/counter_strategy.h"
 #include "store/store.h"
 #include "threads/frame_tree.h"
@@ -28,10 +29,13 @@ struct SessionSources {
   ScopeLevel nvtx = ScopeLevel::kOff;
   FrameLevel frames = FrameLevel::kOff;  // Python's: the innermost line of the user's, or the whole stack
   bool modules = false;                  // PyTorch's
+  torch::Wanted operators;               // PyTorch's
 
   bool walks_frames() const { return frames != FrameLevel::kOff || modules; }
   // Launches tell more than their region (LaunchOrigin).
-  bool at_launch() const { return nvtx == ScopeLevel::kLaunch || walks_frames(); }
+  bool at_launch() const {
+    return nvtx == ScopeLevel::kLaunch || operators.level == ScopeLevel::kLaunch || walks_frames();
+  }
 };
 
 struct SessionOptions {

@@ -57,6 +57,8 @@ ThreadSlot* claim() noexcept {
     slot.is_worker.store(is_worker(), std::memory_order_relaxed);
     slot.open.clear();
     slot.scopes.clear();
+    slot.operators.clear();
+    slot.torch_thread.store(0, std::memory_order_relaxed);
     slot.counted_by.store(nullptr);
     slot.launching.store(nullptr);
     slot.observing.store(false);

@@ -11,6 +11,7 @@
 
 #include "base/spsc_ring.h"
 #include "threads/launch_scopes.h"
+#include "threads/open_operators.h"
 #include "threads/open_regions.h"
 
 namespace cuptiprof {
@@ -28,6 +29,10 @@ enum class EventKind : uint32_t {
   kRangeEnd,        // task = number of the range, on whatever thread
   kMark,            // id = label, metadata: an NVTX mark
   kStep,            // id = number of the training step that begins, from 0
+  // PyTorch's operators (regions/operator_tracker.h).
+  kOperatorDetail,  // of the next one on this thread: task = its forward thread, id = number of its inputs
+  kOperatorEnter,   // id = label, object = torch's sequence number + 1
+  kOperatorExit,    // region = what its entry has (region_id), here or on another thread
   // CUDA graphs (graphs/graph_tracker.h). object = node's ID or executable graph's handle.
   kNodeOrigin,           // what else was open where the next node is created
   kNodeCreated,          // captured here and now, or added by hand
@@ -56,9 +61,9 @@ struct Event {
   uint64_t task;  // running contextvars.Context; 0: the thread's outermost
   union {
     RegionMetadata* metadata;  // kEnter, kRangeStart, kMark: freed by whoever takes the event out
-    uint64_t region;           // kExit
+    uint64_t region;           // kExit, kOperatorExit
     LaunchOrigin origin;       // kLaunch
-    uint64_t object;           // of graphs
+    uint64_t object;           // of graphs; kOperatorEnter
   };
   uint32_t id;
   EventKind kind;
@@ -90,6 +95,8 @@ struct ThreadSlot {
   std::atomic<bool> observing{false};                // inside an observer: it must not go away
   OpenRegions open;
   LaunchScopes scopes;
+  OpenOperators operators;
+  std::atomic<uint64_t> torch_thread{0};   // torch's own number of this thread; 0: it ran no operator yet
   std::atomic<uint32_t> in_backward{0};    // calls of torch's autograd engine this thread is inside of
   std::atomic<uint64_t> backward_task{0};  // in which task
   std::atomic<bool> marked_caller{false};  // torch's engine tells its threads so (backward_caller.h)
@@ -161,10 +168,15 @@ inline std::atomic<TaskKey> g_task_key{nullptr};
 using FrameSource = uint32_t (*)() noexcept;
 inline std::atomic<FrameSource> g_frame_source{nullptr};
 
+// Open operators are part of a launch's scopes: those of the level "launch", for which there are no events.
+inline std::atomic<bool> g_operators_are_scopes{false};
+
 // What is open on the calling thread, whose slot this is, beside regions.
 inline LaunchOrigin launch_origin(ThreadSlot& slot) noexcept {
   const FrameSource frame = g_frame_source.load(std::memory_order_relaxed);
-  return {slot.scopes.node(), frame ? frame() : 0};
+  uint32_t scopes = slot.scopes.node();
+  if (g_operators_are_scopes.load(std::memory_order_relaxed)) scopes = slot.operators.node(scopes);
+  return {scopes, frame ? frame() : 0};
 }
 
 }  // namespace cuptiprof

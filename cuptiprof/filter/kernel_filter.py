@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class KernelFilter:
     """Selects kernel launches. Immutable; equal arguments make equal filters.
 
-    Order of the tests: device, skip_before_match, names, regions and NVTX ranges, context, stream, thread, step,
+    Order of the tests: device, skip_before_match, names, regions, NVTX ranges and operators, context, stream, thread, step,
     grid, block, launch IDs, skip, every, count.
 
     Args:
@@ -40,6 +40,8 @@ class KernelFilter:
         regions: patterns; the launch must be inside a matching region, at any depth. Without "/" a glob is
             compared with region names, with "/" with whole paths (``fwd/*``).
         exclude_regions: patterns of regions the launch must not be inside of; wins over ``regions``.
+        operators: patterns of PyTorch's operators, as ``regions``: the launch must be inside a matching one ("aten::convolution",
+            "MmBackward0", "aten::linear/*"). A session observes operators for it.
         lines: the launch must come from there, or from what was called from there: a file ("train.py"), a line of it
             ("train.py:42") or a function ("Model.forward"), by the whole name or its end, with wildcards. A session keeps whole
             Python stacks for it.
@@ -70,6 +72,7 @@ class KernelFilter:
         base: str = "function",
         regions: Texts = None,
         exclude_regions: Texts = None,
+        operators: Texts = None,
         lines: Texts = None,
         devices: Ids = None,
         streams: Ids = None,
@@ -90,6 +93,7 @@ class KernelFilter:
             base=base,
             regions=texts("regions", regions),
             exclude_regions=texts("exclude_regions", exclude_regions),
+            operators=texts("operators", operators),
             lines=texts("lines", lines),
             devices=ids("devices", devices),
             streams=ids("streams", streams),
@@ -252,6 +256,7 @@ class KernelFilter:
             region_codes=kernels.codes("region"),
             nvtx_codes=kernels.codes("nvtx"),
             start_end_codes=kernels.codes("nvtx_start_end"),
+            operator_codes=kernels.codes("operator"),
             order=kernels["correlation_id"],
             in_lines=self._in_lines(kernels) if self.needs_lines else None,
         )
@@ -296,13 +301,18 @@ class KernelFilter:
 
     @property
     def needs_regions(self) -> bool:
-        """True when the filter looks at regions or NVTX ranges."""
+        """True when the filter looks at regions, NVTX ranges or operators."""
         return self._native.needs_regions
 
     @property
     def needs_lines(self) -> bool:
         """True when the filter looks at lines of Python."""
         return self._native.needs_lines
+
+    @property
+    def needs_operators(self) -> bool:
+        """True when the filter looks at operators of PyTorch."""
+        return self._native.needs_operators
 
     @property
     def names_nvtx(self) -> bool:
@@ -338,6 +348,7 @@ _LISTS = (
     "exclude_regions",
     "nvtx_include",
     "nvtx_exclude",
+    "operators",
     "lines",
     "devices",
     "contexts",

@@ -86,6 +86,8 @@ class Arguments:
             frames=sources.frames,
             frame_origins=frame_origins(sources),
             modules=sources.modules,
+            operators=sources.operators,
+            operator_shapes=sources.shapes,
         )
 
 
@@ -164,15 +166,20 @@ def check_arguments(
         latency_timestamps=latency_timestamps,
         profile_from_start=profile_from_start,
         share_cupti=share_cupti,
-        sources=_with_nvtx_of(kernel_filter, parse_sources(sources)),
+        sources=_with_those_of(kernel_filter, parse_sources(sources)),
     )
 
 
-def _with_nvtx_of(kernel_filter: KernelFilter | None, sources: Sources) -> Sources:
-    """What names NVTX ranges must see them: the cheap way will do."""
-    if kernel_filter is None or not kernel_filter.names_nvtx or sources.nvtx:
+def _with_those_of(kernel_filter: KernelFilter | None, sources: Sources) -> Sources:
+    """What names NVTX ranges or operators must see them: the cheap way will do."""
+    if kernel_filter is None:
         return sources
-    return replace(sources, nvtx=parse_sources({"nvtx": "launch"}).nvtx)
+    cheap = parse_sources({"nvtx": "launch", "operators": "launch"})
+    if kernel_filter.names_nvtx and not sources.nvtx:
+        sources = replace(sources, nvtx=cheap.nvtx)
+    if kernel_filter.needs_operators and not sources.operators:
+        sources = replace(sources, operators=cheap.operators)
+    return sources
 
 
 def _make_filter(

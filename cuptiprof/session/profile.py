@@ -31,6 +31,7 @@ from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
 from cuptiprof.session.torch_modules import TorchModules
+from cuptiprof.session.torch_operators import FollowingOperators
 from cuptiprof.text.html import html_line
 
 if TYPE_CHECKING:
@@ -98,10 +99,10 @@ class profile:
             too (JAX, cupti-python): not torch.profiler. CUPTI that others share already is joined without it. Not with
             counters nor the activity "graph".
         sources: where else, beside regions and steps, launches get their names from: "nvtx" (NVTX ranges), "lines" (the line of
-            the program), "stacks" (the whole Python stack), "modules" (PyTorch's), a list of them, "all", or a mapping to
-            levels: {"nvtx": "launch"} knows what is open at launches only, "full" has host times too. {"lines": {"packages":
-            ["torch"]}}: lines of these installed packages count as the program's own. See ``docs/regions.md``,
-            ``docs/python-lines.md`` and ``docs/pytorch-modules.md``.
+            the program), "stacks" (the whole Python stack), "modules" and "operators" (PyTorch's), a list of them, "all", or a
+            mapping to levels: {"nvtx": "launch"} knows what is open at launches only, "full" has host times too. {"lines":
+            {"packages": ["torch"]}}: lines of these installed packages count as the program's own. See ``docs/regions.md``,
+            ``docs/python-lines.md``, ``docs/pytorch.md`` and ``docs/pytorch-modules.md``.
         schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
         on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
             schedule.
@@ -198,6 +199,7 @@ class profile:
         self._session: Any = None
         self._device: Device | None = None
         self._on_device = False
+        self._operators = FollowingOperators()
         self._opened = Held()  # what the session holds of its device
         self._modules: TorchModules | None = None
         self._allocator: AllocatorHistory | None = None
@@ -250,6 +252,9 @@ class profile:
                 self._counters = self._plan_counters(device)
                 if self._arguments.sources.nvtx:
                     inject_nvtx()
+                self._operators = FollowingOperators()
+                if self._arguments.sources.operators:
+                    self._opened.enter(self._operators)
                 self._session = session = self._arguments.native_session(device, self._counters, self._follows_launches)
                 self._clock_pairs = [clock_pair()]
                 self._start_ns = _core.now_ns()
@@ -594,11 +599,11 @@ class profile:
         """Metadata that only the session knows."""
         assert self._device is not None
         of_nvtx = self._arguments.sources.nvtx
-        note = "; ".join(nvtx_complaints()) if of_nvtx else ""
+        notes = [*(nvtx_complaints() if of_nvtx else ()), *([self._operators.note] if self._operators.note else ())]
         names = nvtx_names() if of_nvtx else {}
         return {
             **self._device.metadata(),
-            **({"note": note} if note else {}),
+            **({"note": "; ".join(notes)} if notes else {}),
             **({"nvtx_names": names} if names else {}),
             "start_time_ns": self._start_ns,
             "clock_pairs": [list(p) for p in self._clock_pairs],

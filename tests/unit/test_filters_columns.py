@@ -35,7 +35,11 @@ class Columns:
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, name):
-        return self.columns.get(name, np.zeros(len(self), "u4")) if name.startswith("nvtx") else self.columns[name]
+        return (
+            self.columns.get(name, np.zeros(len(self), "u4"))
+            if name.startswith(("nvtx", "operator"))
+            else self.columns[name]
+        )
 
     codes = __getitem__
 

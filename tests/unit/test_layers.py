@@ -25,6 +25,7 @@ ROOMS: dict[str, set[str]] = {
     "collect/graphs": {"store", "threads"},
     "collect/regions": {"base", "cupti", "store", "threads", "launch", "collect/buffers", "collect/graphs"},
     "collect/nvtx": {"base", "nvtx", "filter", "threads", "launch", "collect/regions"},
+    "collect/torch": {"base", "store", "threads", "collect/regions"},
     "collect/records": {
         *("base", "cupti", "store", "threads", "filter"),
         *("collect/buffers", "collect/graphs", "collect/regions"),
@@ -41,13 +42,13 @@ ROOMS: dict[str, set[str]] = {
     "probes": {"base", "cupti"},
     "session": {
         *("base", "cupti", "store", "threads", "launch"),
-        *("collect", "collect/nvtx", "collect/records", "collect/regions"),
+        *("collect", "collect/nvtx", "collect/records", "collect/regions", "collect/torch"),
         *("counters", "counters/strategy"),
     },
     "bindings/frames": {"base", "threads"},
     "bindings": {
         *("base", "base/demangle", "cupti", "store", "filter", "threads"),
-        *("collect", "collect/nvtx", "collect/records", "collect/regions", "bindings/frames"),
+        *("collect", "collect/nvtx", "collect/records", "collect/regions", "collect/torch", "bindings/frames"),
         *("counters", "counters/plan", "counters/strategy", "probes", "session"),
     },
     # The stand-in is a library of its own, with NVIDIA's headers and nothing of ours.

@@ -31,11 +31,14 @@ Decoder::Decoder(const SubscriberCalls& calls, BufferPool& pool, Losses& losses,
       x_pool(pool),
       x_losses(losses),
       x_options(std::move(options)),
-      x_calls(x_options.correlation_bytes, x_options.with_origins, x_options.with_start_end),
+      x_calls(x_options.correlation_bytes, x_options.beside),
       x_graphs(x_options.graph_bytes
                    ? std::make_unique<GraphTracker>(x_options.graph_bytes, x_options.recorded, losses)
                    : nullptr),
-      x_regions_owner(new Regions{{x_calls, losses, x_options.path_bytes, x_graphs.get()}}),
+      x_operators(x_options.beside.operators ? std::make_unique<OperatorTracker>(x_options.path_bytes, losses)
+                                             : nullptr),
+      x_regions_owner(
+          new Regions{{x_calls, losses, x_options.path_bytes, x_graphs.get(), x_operators.get()}}),
       x_regions(x_regions_owner->tracker),
       x_store(new_store()),
       x_records(calls, x_regions, x_calls, losses, {x_options.filter, x_options.follows_launches, true}),

@@ -26,8 +26,7 @@ class Decoder {
     size_t table_bytes = 0;                      // budget of the store
     size_t path_bytes = 1u << 20;                // for paths of regions
     size_t correlation_bytes = 0;                // for the correlation map
-    bool with_start_end = false;                 // and NVTX start/end ranges that were open
-    bool with_origins = false;                   // which keeps LaunchOrigins, too
+    BesideCalls beside;                          // what that keeps, too
     size_t graph_bytes = 0;                      // for nodes of CUDA graphs; 0: they are not followed
     GraphTracker::Recorded recorded;             // which work of graphs has records
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
@@ -85,6 +84,7 @@ class Decoder {
   Options x_options;
   CorrelationMap x_calls;
   const std::unique_ptr<GraphTracker> x_graphs;
+  const std::unique_ptr<OperatorTracker> x_operators;
   struct Regions {
     RegionTracker tracker;
     Regions* next = nullptr;  // in the list of those left alone

@@ -286,9 +286,13 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
     const uint32_t node = site ? site->node : 0;
     const uint32_t scopes = site && x_calls.with_origins() ? x_calls.origin(k.correlationId).scopes : 0;
     const uint32_t started = site && x_calls.with_start_end() ? x_calls.start_end(k.correlationId) : 0;
-    const auto [found, is_new] = x_range_verdicts[started].try_emplace(uint64_t{node} << 32 | scopes);
+    const uint32_t in = site && x_calls.with_operators() ? x_calls.operator_at(k.correlationId).path : 0;
+    const auto [found, is_new] =
+        x_range_verdicts[uint64_t{started} << 32 | in].try_emplace(uint64_t{node} << 32 | scopes);
     if (is_new) {
-      const OpenRanges open(scope_labels(x_regions.labels(node)), scope_labels(g_scope_trie.labels(scopes)),
+      std::vector<ScopeLabel> beside = scope_labels(g_scope_trie.labels(scopes));
+      for (ScopeLabel& label : scope_labels(g_scope_trie.labels(in))) beside.push_back(std::move(label));
+      const OpenRanges open(scope_labels(x_regions.labels(node)), std::move(beside),
                             scope_labels(x_regions.start_end_labels(started)));
       found->second = x_filter->matches_ranges(open.view());
     }

@@ -111,12 +111,24 @@ class RecordDecoder {
   void attribute(Store& store, Row& row, uint32_t correlation, bool count_orphan);
   template <typename Row>
   void set_origin(Store& store, Row& row, const LaunchOrigin& origin) {
-    if (origin.scopes != 0) row.nvtx = x_scope_texts.of(store, origin.scopes).nvtx;
+    if (origin.scopes != 0) {
+      const ScopeTexts::Columns& columns = x_scope_texts.of(store, origin.scopes);
+      if (columns.nvtx != 0) row.nvtx = columns.nvtx;
+      row.operator_ = columns.operators;
+      row.backward = columns.backward;
+    }
     if (origin.frame != 0) {
       row.stack = g_frame_tree.python_of(origin.frame);
       row.line = x_frame_texts.line(store, row.stack);
       row.module = x_frame_texts.module(store, g_frame_tree.module_of(origin.frame));
     }
+  }
+  template <typename Row>
+  void set_operator(Store& store, Row& row, const OperatorSite& in) {
+    if (in.instance == 0) return;
+    row.operator_ = x_scope_texts.of(store, in.path).operators;
+    row.operator_instance = in.instance;
+    row.backward = in.backward;
   }
   template <typename Row>
   void attribute_capture(Store& store, Row& row, const CUpti_Activity* record, size_t source_at);
@@ -145,8 +157,9 @@ class RecordDecoder {
   // Of launches before the last unload: by pointer and epoch.
   std::map<std::pair<const char*, uint32_t>, NameEntry> x_earlier_names;
   std::vector<ConfigEntry> x_configs;  // direct-mapped by name and grid
-  // By number of the open start/end ranges, then by node of the path << 32 | node of launch scopes.
-  std::unordered_map<uint32_t, std::unordered_map<uint64_t, bool>> x_range_verdicts;
+  // By number of the open start/end ranges << 32 | node of the operators, then by node of the path << 32 |
+  // node of launch scopes.
+  std::unordered_map<uint64_t, std::unordered_map<uint64_t, bool>> x_range_verdicts;
   std::unordered_map<uint32_t, bool> x_line_verdicts;  // by node of the stack
   std::array<std::vector<uint32_t>, 2> x_api_names;    // [domain][cbid] -> string ID + 1
   ScopeTexts x_scope_texts;
@@ -178,6 +191,7 @@ inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlatio
       if (x_calls.with_start_end())
         row.nvtx_start_end = start_end_text(store, x_calls.start_end(correlation));
       if (x_calls.with_origins()) set_origin(store, row, x_calls.origin(correlation));
+      if (x_calls.with_operators()) set_operator(store, row, x_calls.operator_at(correlation));
     }
     if constexpr (!std::is_same_v<Row, rows::api_calls>) row.thread = site->thread;
   } else if (count_orphan && x_follows_launches) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "collect/regions/operator_tracker.h"
 #include "threads/thread_slots.h"
 
 namespace cuptiprof {
@@ -18,31 +19,37 @@ struct CallSite {
   uint32_t step;      // number of the training step + 1; 0: none was marked
 };
 
+// What a CorrelationMap has room for beside.
+struct BesideCalls {
+  bool origins = false, start_end = false, operators = false;
+};
+
 class CorrelationMap {
  public:
   static constexpr uint32_t kPageShift = 10;
   static constexpr uint32_t kPageIds = 1u << kPageShift;
   static constexpr size_t kPageBytes = sizeof(CallSite) * kPageIds;
 
-  // `with_origins`: room for those beside.
-  explicit CorrelationMap(size_t max_bytes, bool with_origins = false, bool with_start_end = false)
-      : x_with_origins(with_origins), x_with_start_end(with_start_end) {
-    const size_t page = kPageBytes + (with_origins ? sizeof(LaunchOrigin) * kPageIds : 0) +
-                        (with_start_end ? sizeof(uint32_t) * kPageIds : 0);
+  explicit CorrelationMap(size_t max_bytes, BesideCalls beside = {}) : x_beside(beside) {
+    const size_t page = kPageBytes + (beside.origins ? sizeof(LaunchOrigin) * kPageIds : 0) +
+                        (beside.start_end ? sizeof(uint32_t) * kPageIds : 0) +
+                        (beside.operators ? sizeof(OperatorSite) * kPageIds : 0);
     size_t pages = 16;
     while (pages * 2 * page <= max_bytes) pages *= 2;
     x_pages.resize(pages);
   }
 
   void put(uint32_t correlation, const CallSite& site, const LaunchOrigin& origin = {},
-           uint32_t start_end = 0) {
+           uint32_t start_end = 0, const OperatorSite& in = {}) {
     Page& page = page_for(correlation);
     page.sites[correlation & kIn] = site;
-    if (x_with_origins) page.origins[correlation & kIn] = origin;
-    if (x_with_start_end) page.start_end[correlation & kIn] = start_end;
+    if (x_beside.origins) page.origins[correlation & kIn] = origin;
+    if (x_beside.start_end) page.start_end[correlation & kIn] = start_end;
+    if (x_beside.operators) page.operators[correlation & kIn] = in;
   }
-  bool with_origins() const { return x_with_origins; }
-  bool with_start_end() const { return x_with_start_end; }
+  bool with_origins() const { return x_beside.origins; }
+  bool with_start_end() const { return x_beside.start_end; }
+  bool with_operators() const { return x_beside.operators; }
 
   // Null when the call was not seen or fell out of the window.
   const CallSite* find(uint32_t correlation) const {
@@ -62,6 +69,11 @@ class CorrelationMap {
     const Page& page = x_pages[correlation >> kPageShift & (x_pages.size() - 1)];
     return page.start_end ? page.start_end[correlation & kIn] : 0;
   }
+  // The same: its operator, of the level "full".
+  OperatorSite operator_at(uint32_t correlation) const {
+    const Page& page = x_pages[correlation >> kPageShift & (x_pages.size() - 1)];
+    return page.operators ? page.operators[correlation & kIn] : OperatorSite{};
+  }
 
  private:
   static constexpr uint32_t kIn = kPageIds - 1;
@@ -69,6 +81,7 @@ class CorrelationMap {
     std::unique_ptr<CallSite[]> sites;
     std::unique_ptr<LaunchOrigin[]> origins;  // null without them
     std::unique_ptr<uint32_t[]> start_end;    // the same
+    std::unique_ptr<OperatorSite[]> operators;
     uint32_t number = 0;
   };
 
@@ -77,8 +90,9 @@ class CorrelationMap {
     Page& page = x_pages[number & (x_pages.size() - 1)];
     if (!page.sites) {
       page.sites = std::make_unique<CallSite[]>(kPageIds);
-      if (x_with_origins) page.origins = std::make_unique<LaunchOrigin[]>(kPageIds);
-      if (x_with_start_end) page.start_end = std::make_unique<uint32_t[]>(kPageIds);
+      if (x_beside.origins) page.origins = std::make_unique<LaunchOrigin[]>(kPageIds);
+      if (x_beside.start_end) page.start_end = std::make_unique<uint32_t[]>(kPageIds);
+      if (x_beside.operators) page.operators = std::make_unique<OperatorSite[]>(kPageIds);
       page.number = number;
     } else if (page.number != number) {
       std::fill_n(page.sites.get(), kPageIds, CallSite{});
@@ -87,7 +101,7 @@ class CorrelationMap {
     return page;
   }
 
-  bool x_with_origins, x_with_start_end;
+  BesideCalls x_beside;
   std::vector<Page> x_pages;
 };
 

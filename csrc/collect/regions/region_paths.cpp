@@ -37,6 +37,23 @@ std::string nvtx_ranges(const std::vector<uint32_t>& labels, char separator) {
   return out;
 }
 
+std::string operator_path(const std::vector<uint32_t>& labels) {
+  std::string out;
+  for (const uint32_t id : labels) {
+    const ScopeLabel label = scope_label(id);
+    if (label.source != ScopeSource::kOperator) continue;
+    if (!out.empty()) out += '/';
+    out += path_component(label);
+  }
+  return out;
+}
+
+bool is_backward_scope(const ScopeLabel& label) {
+  // The domain of an operator is its scope (at::RecordScope).
+  return label.source == ScopeSource::kOperator &&
+         (label.domain == std::string_view("\1", 1) || label.name.starts_with("autograd::engine::"));
+}
+
 RegionPaths::RegionPaths(size_t max_bytes, Losses& losses)
     : x_losses(losses), x_max_nodes(std::max<size_t>(max_bytes / kNodeBytes, 1024)) {
   x_nodes.push_back({});

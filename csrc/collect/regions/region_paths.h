@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/store.h"
+#include "threads/scope_label.h"
 
 namespace cuptiprof {
 
@@ -16,6 +17,11 @@ namespace cuptiprof {
 // separator
 // ("/", of start/end ranges ","); that, "@" and "\" within a name have a "\" before them.
 std::string nvtx_ranges(const std::vector<uint32_t>& labels, char separator = '/');
+
+// The operators among them, joined by "/" as regions are.
+std::string operator_path(const std::vector<uint32_t>& labels);
+// An operator that belongs to backward: a node, or what the engine runs around one.
+bool is_backward_scope(const ScopeLabel& label);
 
 class RegionPaths {
  public:

@@ -30,8 +30,13 @@ RegionTracker::~RegionTracker() {
   }
 }
 
-RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes, GraphTracker* graphs)
-    : x_calls(calls), x_paths(path_bytes, losses), x_markers(losses), x_graphs(graphs) {
+RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes, GraphTracker* graphs,
+                             OperatorTracker* operators)
+    : x_calls(calls),
+      x_paths(path_bytes, losses),
+      x_markers(losses),
+      x_graphs(graphs),
+      x_operators(operators) {
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
   // clock's times.
   forget_backward_callers();
@@ -109,7 +114,8 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
     case EventKind::kLaunch: {
       const Place at = work_place(slot, e.task, e.time);
       x_calls.put(e.id, {at.node, at.instance, tid_of(slot), x_step}, e.origin,
-                  x_calls.with_start_end() ? x_markers.open_set() : 0);
+                  x_calls.with_start_end() ? x_markers.open_set() : 0,
+                  x_operators ? x_operators->at(slot) : OperatorSite{});
       break;
     }
     case EventKind::kEnter:
@@ -141,6 +147,18 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
       break;
     case EventKind::kStep:
       x_step = e.id + 1;
+      break;
+    case EventKind::kOperatorDetail:
+      if (x_operators) x_operators->detail(slot, e);
+      break;
+    case EventKind::kOperatorEnter:
+      if (x_operators) {
+        const Place at = work_place(slot, e.task, e.time);
+        x_operators->enter(slot, e, position, {at.node, at.instance, x_step});
+      }
+      break;
+    case EventKind::kOperatorExit:
+      if (x_operators) x_operators->exit(store, x_paths, e);
       break;
     case EventKind::kNodeOrigin:
       x_threads[slot].node_origin = e.origin;
@@ -253,6 +271,7 @@ void RegionTracker::end_thread(Store& store, uint32_t slot, int64_t now) {
   t.stacks.clear();
   t.open = 0;
   t.works_for = 0;
+  if (x_operators) x_operators->end_thread(store, x_paths, slot, now);
   std::erase_if(x_backward, [slot](const Backward& b) { return b.slot == slot; });
 }
 
@@ -349,6 +368,7 @@ void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, i
 
 void RegionTracker::write_open_regions(Store& store, int64_t now) {
   x_markers.write_open(store, now);
+  if (x_operators) x_operators->write_open(store, x_paths, now);
   for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
     for (const auto& [task, stack] : x_threads[slot].stacks)
       for (const OpenRegion& r : stack) write_row(store, r, tid_of(slot), now, true);

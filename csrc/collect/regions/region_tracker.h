@@ -15,6 +15,7 @@
 #include "collect/graphs/graph_tracker.h"
 #include "collect/regions/correlation_map.h"
 #include "collect/regions/nvtx_markers.h"
+#include "collect/regions/operator_tracker.h"
 #include "collect/regions/region_frames.h"
 #include "collect/regions/region_paths.h"
 #include "store/store.h"
@@ -24,9 +25,9 @@ namespace cuptiprof {
 
 class RegionTracker {
  public:
-  // `graphs`: who is told of events of CUDA graphs; null: nobody.
+  // Who is told of events of CUDA graphs, and of operators; null: nobody.
   RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes = 16u << 20,
-                GraphTracker* graphs = nullptr);
+                GraphTracker* graphs = nullptr, OperatorTracker* operators = nullptr);
   ~RegionTracker();
 
   // Takes all events out of all rings and applies those until now, in time order across threads; region rows
@@ -48,7 +49,10 @@ class RegionTracker {
   const std::vector<uint32_t>& start_end_labels(uint32_t set) const { return x_markers.labels(set); }
 
   // A new store has its own strings.
-  void forget_string_ids() { x_paths.forget_string_ids(); }
+  void forget_string_ids() {
+    x_paths.forget_string_ids();
+    if (x_operators) x_operators->forget_string_ids();
+  }
 
  private:
   using Frame = std::shared_ptr<RegionFrame>;
@@ -125,6 +129,7 @@ class RegionTracker {
   RegionPaths x_paths;
   NvtxMarkers x_markers;
   GraphTracker* x_graphs;
+  OperatorTracker* x_operators;
   std::vector<ThreadState> x_threads;
   std::vector<Token> x_tokens;  // the newest ones, direct-mapped by number
   std::vector<Backward> x_backward;

@@ -1,4 +1,4 @@
-// What scopes of the level "launch" are called in tables: their columns by node of the trie. Decoder thread
+// What scopes at launches are called in tables: their columns by node of the trie. Decoder thread
 // only.
 #pragma once
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace cuptiprof {
 class ScopeTexts {
  public:
   struct Columns {
-    uint32_t nvtx = 0;  // ID among the strings of the store
+    uint32_t nvtx = 0, operators = 0;  // IDs among the strings of the store
+    bool backward = false;             // an operator of backward is among them
   };
 
   const Columns& of(Store& store, uint32_t node);

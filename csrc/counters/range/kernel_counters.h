@@ -50,6 +50,10 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
     const KernelFilter* f = x_options.selector.filter.get();
     return f && !f->matches_step(step) && f->spec().skip_before_match == 0;
   }
+  bool looks_at_operators() const noexcept override {
+    const KernelFilter* f = x_options.selector.filter.get();
+    return f && f->needs_operators() && f->spec().skip_before_match == 0;
+  }
   bool looks_at_lines() const noexcept override {
     const KernelFilter* f = x_options.selector.filter.get();
     return f && f->needs_lines() && f->spec().skip_before_match == 0;

@@ -1,0 +1,63 @@
+// PyTorch's operators for Python: which torch is there, and the trial that shows where its fields are.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <string>
+#include <vector>
+
+#include "bindings/bindings.h"
+#include "collect/torch/operator_observer.h"
+#include "collect/torch/operator_trial.h"
+
+namespace py = pybind11;
+
+namespace cuptiprof {
+namespace {
+
+torch::Library required_library(const std::string& path) {
+  const torch::Library library = torch::find_library(path);
+  if (!library) throw py::value_error("no libtorch_cpu.so with the functions that are needed is loaded");
+  return library;
+}
+
+}  // namespace
+
+void register_torch(py::module_& m) {
+  m.def(
+      "finds_torch", [](const std::string& path) { return static_cast<bool>(torch::find_library(path)); },
+      py::arg("path"),
+      "Whether the libtorch_cpu.so of this process (its path, should it be loaded under another name) has "
+      "the functions of at::RecordFunction that are used.");
+  m.def(
+      "begin_operator_trial",
+      [](const std::string& path) {
+        const torch::Library library = required_library(path);
+        torch::begin_trial(library);
+        return library.current_thread();
+      },
+      py::arg("path"),
+      "Keeps what torch says of the calling thread's operators; returns torch's number of that thread.");
+  m.def(
+      "end_operator_trial",
+      [](const std::string& path) {
+        py::list out;
+        for (const torch::TrialCall& call : torch::end_trial(required_library(path)))
+          out.append(py::make_tuple(py::bytes(call.name), py::bytes(call.bytes)));
+        return out;
+      },
+      py::arg("path"), "[(name, the first bytes of its RecordFunction), ...] in order.");
+  m.def(
+      "know_torch",
+      [](const std::string& path, uint32_t thread, uint32_t scope, uint32_t sequence,
+         uint32_t forward_thread) {
+        for (const uint32_t offset : {thread, scope, sequence, forward_thread})
+          if (offset + 8 > torch::kTrialBytes) throw py::value_error("no such field");
+        torch::know_torch(required_library(path), {thread, scope, sequence, forward_thread});
+      },
+      py::arg("path"), py::arg("thread"), py::arg("scope"), py::arg("sequence"), py::arg("forward_thread"),
+      "Where the fields of its RecordFunctions are, in bytes; operators are observed by sessions from here "
+      "on.");
+  m.def("knows_torch", &torch::knows_torch, "know_torch() was called.");
+}
+
+}  // namespace cuptiprof

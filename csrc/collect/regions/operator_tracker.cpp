@@ -1,0 +1,144 @@
+#include "collect/regions/operator_tracker.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "collect/regions/scope_labels.h"
+
+namespace cuptiprof {
+namespace {
+
+constexpr uint8_t kBackwardNode = 1;  // operators.scope
+
+uint32_t tid_of_slot(uint32_t slot) { return thread_slot(slot).tid.load(std::memory_order_relaxed); }
+
+}  // namespace
+
+OperatorTracker::OperatorTracker(size_t forward_bytes, Losses& losses)
+    : x_losses(losses),
+      x_forward_size(std::bit_floor(std::max<size_t>(forward_bytes / sizeof(Forward), 1024))),
+      x_first_label(g_first_label.load(std::memory_order_relaxed)) {}
+
+OperatorTracker::Thread& OperatorTracker::thread(uint32_t slot) {
+  if (slot >= x_threads.size()) x_threads.resize(slot + 1);
+  return x_threads[slot];
+}
+
+OperatorTracker::Named& OperatorTracker::named(uint32_t label) {
+  const size_t at = label >= x_first_label ? label - x_first_label : 0;
+  if (at >= x_named.size()) x_named.resize(std::max(at + 1, 2 * x_named.size()));
+  Named& n = x_named[at];
+  if (!n.is_known) {
+    const ScopeLabel text = scope_label(label);
+    n.scope = text.domain.empty() ? 0 : static_cast<uint8_t>(text.domain[0]);
+    n.is_backward = is_backward_scope(text);
+    n.is_known = true;
+  }
+  return n;
+}
+
+uint32_t OperatorTracker::name_id(Store& store, uint32_t label) {
+  Named& n = named(label);
+  if (n.generation != x_generation) {
+    n.name = store.text(scope_label(label).name);
+    n.generation = x_generation;
+  }
+  return n.name;
+}
+
+OperatorTracker::Forward& OperatorTracker::forward_of(uint64_t thread, uint64_t sequence) {
+  if (x_forward.empty()) x_forward.resize(x_forward_size);
+  return x_forward[(sequence + thread * 0x9e3779b97f4a7c15ull) & (x_forward_size - 1)];
+}
+
+void OperatorTracker::detail(uint32_t slot, const Event& e) { thread(slot).next_forward_thread = e.task; }
+
+void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, const Around& around) {
+  Thread& t = thread(slot);
+  const Named& name = named(e.id);
+  Open o;
+  o.id = region_id(thread_slot(slot), position);
+  o.start = e.time;
+  o.sequence = e.object;
+  o.forward_thread = std::exchange(t.next_forward_thread, 0);
+  o.around = around;
+  o.label = e.id;
+  o.instance = ++x_instances;
+  o.backward = name.is_backward;
+  if (!t.open.empty()) {
+    const Open& parent = t.open.back();
+    o.parent = parent.instance;
+    o.backward |= parent.backward;
+    o.path = g_scope_trie.child(parent.path, e.id);
+  } else {
+    o.path = g_scope_trie.child(0, e.id);
+  }
+  if (o.sequence != 0) {
+    if (name.scope == kBackwardNode) {
+      const Forward& made = forward_of(o.forward_thread, o.sequence);
+      if (made.sequence == o.sequence && made.thread == o.forward_thread) o.forward = made.instance;
+    } else {
+      const uint64_t torch_thread = thread_slot(slot).torch_thread.load(std::memory_order_relaxed);
+      forward_of(torch_thread, o.sequence) = {o.sequence, torch_thread, o.instance};
+    }
+  }
+  t.open.push_back(o);
+}
+
+void OperatorTracker::exit(Store& store, RegionPaths& regions, const Event& e) {
+  const uint32_t slot = slot_of_region(e.region);
+  if (slot >= x_threads.size()) return;
+  auto& open = x_threads[slot].open;
+  // Nearly always the innermost one.
+  const auto found =
+      std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return o.id == e.region; });
+  if (found == open.rend()) return;  // of before the session
+  write(store, regions, *found, tid_of_slot(slot), e.time, false);
+  // What began inside of it and goes on (a record_function under a dispatch mode) is of what was around it.
+  const uint32_t ended = found->instance;
+  for (auto o = open.erase(std::prev(found.base())); o != open.end(); ++o) {
+    const Open* parent = o == open.begin() ? nullptr : &*std::prev(o);
+    if (o->parent == ended) o->parent = parent ? parent->instance : 0;
+    o->path = g_scope_trie.child(parent ? parent->path : 0, o->label);
+  }
+}
+
+void OperatorTracker::end_thread(Store& store, RegionPaths& regions, uint32_t slot, int64_t now) {
+  if (slot >= x_threads.size()) return;
+  for (const Open& o : x_threads[slot].open) write(store, regions, o, tid_of_slot(slot), now, true);
+  x_threads[slot] = {};
+}
+
+void OperatorTracker::write_open(Store& store, RegionPaths& regions, int64_t now) {
+  for (uint32_t slot = 0; slot < x_threads.size(); ++slot)
+    for (const Open& o : x_threads[slot].open) write(store, regions, o, tid_of_slot(slot), now, true);
+}
+
+void OperatorTracker::write(Store& store, RegionPaths& regions, const Open& o, uint32_t tid, int64_t end,
+                            bool is_open) {
+  rows::operators row;
+  row.start = o.start;
+  row.end = std::max(end, o.start);
+  row.sequence = o.sequence;
+  row.name = name_id(store, o.label);
+  row.instance = o.instance;
+  row.parent = o.parent;
+  row.thread = tid;
+  row.region = regions.string_id(store, o.around.region);
+  row.region_instance = o.around.instance;
+  row.step = o.around.step;
+  row.forward = o.forward;
+  row.scope = named(o.label).scope;
+  row.backward = o.backward;
+  row.is_open = is_open;
+  store.append(row);
+}
+
+OperatorSite OperatorTracker::at(uint32_t slot) const {
+  if (slot >= x_threads.size() || x_threads[slot].open.empty()) return {};
+  const Open& o = x_threads[slot].open.back();
+  return {o.path, o.instance, o.backward};
+}
+
+}  // namespace cuptiprof

@@ -1,0 +1,92 @@
+// The decoder's picture of every thread's open operators of PyTorch (level "full"), out of the event rings:
+// rows of `operators`, and which operator a launch belongs to. Decoder thread only.
+//
+// A node of backward belongs to the operator that made it: the last one to begin, on the thread and with the
+// sequence number that the node names, as torch's own profiler has it. Operators nest by thread alone.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "collect/regions/region_paths.h"
+#include "store/store.h"
+#include "threads/thread_slots.h"
+
+namespace cuptiprof {
+
+// The operator that a launch belongs to.
+struct OperatorSite {
+  uint32_t path = 0;      // node of g_scope_trie
+  uint32_t instance = 0;  // operators.instance; 0: none
+  bool backward = false;  // inside a node of backward
+};
+
+class OperatorTracker {
+ public:
+  // Where work of an operator's thread belongs when it begins.
+  struct Around {
+    uint32_t region = 0;  // node of RegionPaths
+    uint32_t instance = 0;
+    uint32_t step = 0;
+  };
+
+  // `forward_bytes`: for which operator made which node of backward; older ones are forgotten.
+  OperatorTracker(size_t forward_bytes, Losses& losses);
+
+  void detail(uint32_t slot, const Event& e);
+  void enter(uint32_t slot, const Event& e, uint64_t position, const Around& around);
+  void exit(Store& store, RegionPaths& regions, const Event& e);
+  // The thread ended with these open.
+  void end_thread(Store& store, RegionPaths& regions, uint32_t slot, int64_t now);
+  // Rows of operators that are still open, with `now` as their end.
+  void write_open(Store& store, RegionPaths& regions, int64_t now);
+
+  [[nodiscard]] OperatorSite at(uint32_t slot) const;
+  // A new store has its own strings.
+  void forget_string_ids() { ++x_generation; }
+
+ private:
+  struct Open {
+    uint64_t id = 0;
+    int64_t start = 0;
+    uint64_t sequence = 0;        // torch's + 1; 0: none
+    uint64_t forward_thread = 0;  // torch's number; 0: no node of backward
+    Around around;
+    uint32_t label = 0, path = 0, instance = 0, parent = 0;
+    uint32_t forward = 0;  // instance of the operator that made this node; 0: none, or not known
+    bool backward = false;
+  };
+  struct Thread {
+    std::vector<Open> open;
+    uint64_t next_forward_thread = 0;  // of the next operator
+  };
+  // What a label says of an operator.
+  struct Named {
+    bool is_known = false;
+    bool is_backward = false;
+    uint8_t scope = 0;
+    uint32_t name = 0;  // string ID
+    uint64_t generation = 0;
+  };
+  // The last operator with a sequence number on a thread of torch.
+  struct Forward {
+    uint64_t sequence = 0, thread = 0;
+    uint32_t instance = 0;
+  };
+
+  Named& named(uint32_t label);
+  uint32_t name_id(Store& store, uint32_t label);
+  Forward& forward_of(uint64_t thread, uint64_t sequence);
+  Thread& thread(uint32_t slot);
+  void write(Store& store, RegionPaths& regions, const Open& open, uint32_t tid, int64_t end, bool is_open);
+
+  Losses& x_losses;
+  std::vector<Thread> x_threads;   // by slot
+  std::vector<Forward> x_forward;  // direct-mapped
+  size_t x_forward_size;
+  uint32_t x_first_label;
+  std::vector<Named> x_named;  // by label - x_first_label
+  uint32_t x_instances = 0;
+  uint64_t x_generation = 1;
+};
+
+}  // namespace cuptiprof

@@ -1,0 +1,24 @@
+// A trial before the first session with operators: what the program's torch calls us with is kept as it is,
+// so that who began it, and knows which operators ran, can say where the fields of a RecordFunction are.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collect/torch/record_function.h"
+
+namespace cuptiprof::torch {
+
+// Bytes of a RecordFunction that are kept: fewer than any build's has.
+inline constexpr uint32_t kTrialBytes = 328;
+
+struct TrialCall {
+  std::string name;
+  std::string bytes;  // kTrialBytes of it
+};
+
+// Operators of the calling thread from here until end_trial(), 64 at most.
+void begin_trial(const Library& library);
+std::vector<TrialCall> end_trial(const Library& library);
+
+}  // namespace cuptiprof::torch
