@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_command import bench, command
 
 import cuptiprof
 from cuptiprof.bench import run_benchmarks
@@ -50,23 +51,6 @@ def many(n):
     time.sleep(0.05)
     return lambda: SimDevice().launch("k")
 """
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "bench_it.py").write_text(FILE)
-    return tmp_path
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "cuptiprof", "bench", *map(str, arguments)]
-
-
-def bench(folder: Path, *arguments: object, sim: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
-    device = ["--device", "sim"] if sim else []
-    return subprocess.run(
-        command(*arguments, *device), cwd=folder, capture_output=True, text=True, env={**os.environ, **env}
-    )
 
 
 def points(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_command import bench, command
 
 from cuptiprof.bench import benchmark, run_benchmarks
 from cuptiprof.bench.results.store import read_processes, read_results
@@ -70,28 +71,6 @@ def once(n):
     note(f"point {n}")
     return lambda: SimDevice().launch("k", duration_ns=int(n * 8 * slower))
 """
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "bench_it.py").write_text(FILE)
-    return tmp_path
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "cuptiprof", "bench", *map(str, arguments)]
-
-
-def bench(folder: Path, *arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
-    device = () if "--device" in arguments or str(arguments[0]).endswith(".jsonl") else ("--device", "sim")
-    return subprocess.run(
-        command(*arguments, *device),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **env},
-        timeout=120,
-    )
 
 
 def notes(folder: Path, what: str) -> list[str]:
