@@ -24,6 +24,7 @@ from importlib.machinery import SourceFileLoader
 from types import FrameType, TracebackType
 from typing import Any
 
+from cuptiprof.cli.fork_warning import our_threads_do_not_count
 from cuptiprof.cli.output import usable
 
 
@@ -76,7 +77,7 @@ def run_script(arguments: argparse.Namespace) -> Ended:
     """Run it to its end, non-daemon threads included."""
     pid = os.getpid()
     out, err = sys.stdout, sys.stderr
-    with _sigterm_raises(), _as_main(arguments):
+    with our_threads_do_not_count(), _sigterm_raises(), _as_main(arguments):
         ended = _run(arguments)
         if ended.died_of != signal.SIGTERM:
             try:

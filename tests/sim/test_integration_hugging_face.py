@@ -125,6 +125,16 @@ def test_a_training_after_another_and_resumed(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["train-2.cuptiprof", "train.cuptiprof"]
 
 
+def test_given_as_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the Trainer takes callbacks, too: it makes one without arguments."""
+    monkeypatch.setenv("CUPTIPROF_DEVICE", "sim")
+    uses = trainer(tmp_path, ProfilerCallback)  # type: ignore[arg-type]
+    uses.train()
+    assert "Overview" in capsys.readouterr().out
+    callback = uses.pop_callback(ProfilerCallback)
+    assert embeddings(callback.result(), "step") == {1: 2, 2: 2, 3: 2, 4: 2} and callback.saved == []
+
+
 def test_a_schedule(tmp_path: Path) -> None:
     cycles = cuptiprof.schedule(wait=1, warmup=0, active=1, repeat=2)
     callback = ProfilerCallback(tmp_path / "runs", view=None, device="sim", schedule=cycles)

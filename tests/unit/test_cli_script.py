@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import warnings
 from pathlib import Path
 
 import pytest
 
 import cuptiprof
+from cuptiprof.cli.fork_warning import our_threads_do_not_count
 
 LAUNCH = "from cuptiprof.sim.sim_device import SimDevice; SimDevice().launch('k')\n"
 SCRIPTS = {
@@ -89,6 +92,32 @@ def test_a_script_does_not_notice(what: str, tmp_path: Path) -> None:
     assert (ours.returncode, ours.stdout, ours.stderr) == (plain.returncode, plain.stdout, plain.stderr)
     assert cuptiprof.open(tmp_path / "out").simulated
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "script.py"]
+
+
+def test_a_fork_is_warned_of_for_the_threads_of_the_script_only() -> None:
+    """What Python says from 3.12 on, and other warnings."""
+
+    def said(text: str) -> list[str]:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with our_threads_do_not_count():
+                warnings.warn(text, DeprecationWarning, stacklevel=1)
+                ended = threading.Event()
+                thread = threading.Thread(target=ended.wait)
+                thread.start()
+                warnings.warn(text + " Again", DeprecationWarning, stacklevel=1)
+                ended.set()
+                thread.join()
+            warnings.warn(text + " After", DeprecationWarning, stacklevel=1)
+        return [str(warning.message).removeprefix(text) for warning in seen]
+
+    ours = threading.Event()
+    thread = threading.Thread(target=ours.wait)
+    thread.start()
+    fork = "This process (pid=7) is multi-threaded, use of fork() may lead to deadlocks in the child."
+    assert said(fork) == [" Again", " After"] and said("something else") == ["", " Again", " After"]
+    ours.set()
+    thread.join()
 
 
 def test_a_module_does_not_notice(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 #include "sim/activity/delivery.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -97,7 +99,10 @@ class Worker {
     x_full.push_back(b);
     if (!x_running) {
       x_running = true;
-      std::thread([this] { loop(); }).detach();
+      std::thread([this] {
+        pthread_setname_np(pthread_self(), "cupti-sim");
+        loop();
+      }).detach();
     }
     x_changed.notify_all();
   }
