@@ -13,9 +13,11 @@ from cuptiprof.analysis.gpu_work import named_work, traced_graphs
 from cuptiprof.analysis.host_tree import HostKind, HostTree, host_tree
 from cuptiprof.analysis.operator_stacks import Frames, frame_texts, operator_stacks
 from cuptiprof.data.codes import distinct_rows
+from cuptiprof.data.enums import ALLOCATOR_ACTIONS, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 
+_GIVEN, _TAKEN_BACK = (code_of(ALLOCATOR_ACTIONS, text) for text in ("alloc", "free_requested"))
 _MEASURED = ("flop_count_hp", "flop_count_sp", "flop_count_dp")
 
 
@@ -30,6 +32,8 @@ class KeyStats:
         count: how many there were.
         cpu_self, cpu_total, device_self, device_total: without and with what lies inside.
         flops: see ``analysis.flops``; measured ones where flop_count_* were counted.
+        memory_self, memory_total: bytes that torch's caching allocator gave on the GPU less those it took back, without and with
+            what lies inside. Of which nobody knows where it was is ``[memory]``, as torch calls what lies in no operator.
         shapes: JSON; empty unless grouped by them. stack: frames that they were grouped by. scope: at::RecordScope of the first.
     """
 
@@ -43,6 +47,8 @@ class KeyStats:
     device_self: Int64
     device_total: Int64
     flops: Int64
+    memory_self: Int64
+    memory_total: Int64
     scope: Int64
     shapes: list[str]
     stack: list[Frames]
@@ -65,6 +71,8 @@ class _Events:
     device_self: Int64
     device_total: Int64
     flops: Int64
+    memory_self: Int64
+    memory_total: Int64
     scope: Int64
     shapes: Int64
     stack: Int64
@@ -74,7 +82,8 @@ def key_stats(result: Result, by_shape: bool = False, stack_n: int = 0) -> KeySt
     """Averages by name, and on request by the shapes of the inputs and by the innermost `stack_n` frames of the stack."""
     tree = host_tree(result)
     names: list[str] = list(tree.names)
-    events = _joined(_host(result, tree), _device(result, names))
+    memory, elsewhere = _memory(result, tree, names)
+    events = _joined(_joined(_host(result, tree, memory), elsewhere), _device(result, names))
     frames: dict[int, Frames] = {}
     group_of_stack = np.zeros(len(events.stack), np.int64)
     tops: dict[Frames, int] = {(): 0}
@@ -112,13 +121,47 @@ def key_stats(result: Result, by_shape: bool = False, stack_n: int = 0) -> KeySt
         device_self=total(events.device_self),
         device_total=total(events.device_total),
         flops=total(events.flops),
+        memory_self=total(events.memory_self),
+        memory_total=total(events.memory_total),
         scope=events.scope[leader],
         shapes=[str(strings[code]) for code in groups[:, 2].tolist()],
         stack=[tops_by_number[i] for i in groups[:, 3].tolist()],
     )
 
 
-def _host(result: Result, tree: HostTree) -> _Events:
+def _memory(result: Result, tree: HostTree, names: list[str]) -> tuple[Int64, _Events]:
+    """Bytes by place, and what has none as events by a name that is added to `names`."""
+    history = result.tables["allocator_events"]
+    action = history["action"]
+    history = history.where((action == _GIVEN) | (action == _TAKEN_BACK))
+    size = history["bytes"].astype(np.int64) * np.where(history["action"] == _GIVEN, 1, -1)
+    place = tree.places(result, history)
+    out = np.zeros(len(tree), np.int64)
+    np.add.at(out, place[place >= 0], size[place >= 0])
+    time, size = history["timestamp"][place < 0].astype(np.int64), size[place < 0]
+    none, no = np.zeros(len(time), np.int64), np.zeros(len(time), bool)
+    elsewhere = _Events(
+        name=np.full(len(time), len(names)),
+        is_device=no,
+        is_annotation=no,
+        is_nested=no,
+        start=time,
+        end=time,
+        cpu_self=none,
+        device_self=none,
+        device_total=none,
+        flops=none,
+        memory_self=size,
+        memory_total=size,
+        scope=none,
+        shapes=none,
+        stack=none,
+    )
+    names.append("[memory]")
+    return out, elsewhere
+
+
+def _host(result: Result, tree: HostTree, memory: Int64) -> _Events:
     device = tree.device_self(result)
     flops = np.zeros(len(tree), np.int64)
     mine = tree.kind == HostKind.OPERATOR
@@ -137,6 +180,8 @@ def _host(result: Result, tree: HostTree) -> _Events:
         device_self=device,
         device_total=tree.nesting.subtree_sum(device),
         flops=flops,
+        memory_self=memory,
+        memory_total=tree.nesting.subtree_sum(memory),
         scope=tree.column(result, "scope"),
         shapes=tree.column(result, "shapes"),
         stack=operator_stacks(result, tree),
@@ -177,6 +222,8 @@ def _device(result: Result, names: list[str]) -> _Events:
         device_self=end - start,
         device_total=end - start,
         flops=none,
+        memory_self=none,
+        memory_total=none,
         scope=none,
         shapes=none,
         stack=none,

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cuptiprof.data.activities import ALLOCATOR, DEFAULT
 from cuptiprof.data.result import Result
 from cuptiprof.errors import SessionError
 from cuptiprof.report.views.key_averages import KeyAverages
@@ -189,7 +190,7 @@ class TorchProfile(profile):
         """
         raise SessionError(
             f"export_memory_timeline({path!r}): memory by category is not made",
-            hint="profile_memory=True and result().report('memory'), or torch.cuda.memory._dump_snapshot",
+            hint="profile_memory=True and result().report('allocator'): see docs/memory.md",
         )
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -261,7 +262,8 @@ def _ours(schedule: Callable[[int], Any]) -> Schedule:
 
 
 def _with_allocator(kinds: list[str] | None, profile_memory: bool) -> list[str] | None:
-    return kinds
+    """Ours, with the history of torch's caching allocator."""
+    return [*(DEFAULT if kinds is None else kinds), ALLOCATOR] if profile_memory else kinds
 
 
 def _process_group() -> dict[str, Any]:

@@ -183,3 +183,38 @@ def test_stacks_need_stacks(tmp_path: Any) -> None:
         )
     with pytest.raises(ResultError, match="unknown metric"):
         step_by_hand().export_stacks(tmp_path / "s", "self_xpu_time_total")
+
+
+def test_memory_of_the_caching_allocator() -> None:
+    given, asked_back = 1, 2
+    result = make_result(
+        {
+            "operators": [
+                {"name": "aten::linear", "start": 0, "end": 9000, "instance": 1},
+                {"name": "aten::empty", "start": 1000, "end": 2000, "instance": 2, "parent": 1},
+            ],
+            "allocator_events": [
+                {"timestamp": 1000, "bytes": 4096, "action": given, "operator_instance": 2},
+                {"timestamp": 3000, "bytes": 512, "action": given, "operator_instance": 1},
+                {
+                    "timestamp": 3000,
+                    "bytes": 1 << 20,
+                    "action": 4,
+                    "operator_instance": 1,
+                },  # CUDA's, not the operator's
+                {"timestamp": 5000, "bytes": 1024, "action": asked_back, "operator_instance": 1},
+                {"timestamp": 99_000, "bytes": 4096, "action": asked_back},
+            ],
+        }
+    )
+    averages = result.key_averages()
+    rows = {row.key: (row.self_cuda_memory_usage, row.device_memory_usage, row.count) for row in averages}
+    assert rows == {"aten::linear": (-512, 3584, 1), "aten::empty": (4096, 4096, 1), "[memory]": (-4096, -4096, 1)}
+    line = next(line for line in averages.table().splitlines() if "aten::linear" in line)
+    assert line.split()[-5:] == ["3.50", "KB", "-512", "B", "1"] and "Self CUDA Mem" in averages.table()
+    assert (
+        "Mem"
+        not in make_result({"operators": [{"name": "aten::mm", "start": 0, "end": 5, "instance": 1}]})
+        .key_averages()
+        .table()
+    )

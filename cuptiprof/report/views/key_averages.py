@@ -179,44 +179,30 @@ def key_averages(result: Result, group_by_input_shape: bool = False, group_by_st
     if group_by_stack_n < 0:
         raise ResultError(f"group_by_stack_n={group_by_stack_n} is negative", hint="the number of frames to tell apart")
     stats = key_stats(result.timed(), group_by_input_shape, group_by_stack_n)
-    times = (stats.cpu_total, stats.cpu_self, stats.device_total, stats.device_self)
     asked = result.metadata.get("torch_profiler") or {}
-    rows = [
-        KeyAverage(
-            key=name,
-            count=count,
-            cpu_time_total=cpu_total / 1000,
-            self_cpu_time_total=cpu_self / 1000,
-            device_time_total=device_total / 1000,
-            self_device_time_total=device_self / 1000,
-            flops=flops,
-            input_shapes=_shapes(shapes) if group_by_input_shape else "",
-            stack=stack,
-            scope=scope,
-            is_user_annotation=is_annotation,
-            is_top_level=not is_nested,
-            is_device=is_device,
-        )
-        for name, count, (
-            cpu_total,
-            cpu_self,
-            device_total,
-            device_self,
-        ), flops, shapes, stack, scope, is_annotation, is_nested, is_device in zip(
-            stats.name,
-            stats.count.tolist(),
-            zip(*(column.tolist() for column in times), strict=True),
-            stats.flops.tolist(),
-            stats.shapes,
-            stats.stack,
-            stats.scope.tolist(),
-            stats.is_annotation.tolist(),
-            stats.is_nested.tolist(),
-            stats.is_device.tolist(),
-            strict=True,
-        )
-    ]
-    return KeyAverages(rows, with_flops=bool(asked.get("with_flops", True)))
+    columns = {
+        "key": stats.name,
+        "count": stats.count.tolist(),
+        "cpu_time_total": (stats.cpu_total / 1000).tolist(),
+        "self_cpu_time_total": (stats.cpu_self / 1000).tolist(),
+        "device_time_total": (stats.device_total / 1000).tolist(),
+        "self_device_time_total": (stats.device_self / 1000).tolist(),
+        "flops": stats.flops.tolist(),
+        "device_memory_usage": stats.memory_total.tolist(),
+        "self_device_memory_usage": stats.memory_self.tolist(),
+        "input_shapes": [_shapes(text) if group_by_input_shape else "" for text in stats.shapes],
+        "stack": stats.stack,
+        "scope": stats.scope.tolist(),
+        "is_user_annotation": stats.is_annotation.tolist(),
+        "is_top_level": (~stats.is_nested).tolist(),
+        "is_device": stats.is_device.tolist(),
+    }
+    rows = [KeyAverage(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    return KeyAverages(
+        rows,
+        with_flops=bool(asked.get("with_flops", True)),
+        with_memory=bool(len(result.tables["allocator_events"])),
+    )
 
 
 def _shapes(text: str) -> Any:
