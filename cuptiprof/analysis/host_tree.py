@@ -21,6 +21,9 @@ from cuptiprof.data.tables import Array, Table
 USER_SCOPE = code_of(OPERATOR_SCOPES, "user")
 BACKWARD_SCOPE = code_of(OPERATOR_SCOPES, "backward")
 
+_Mask = npt.NDArray[np.bool_]
+
+_MODE = "PythonDispatchMode"
 # What torch.profiler leaves out: calls that only ask.
 _LEFT_OUT = frozenset(
     {
@@ -133,7 +136,12 @@ def host_tree(result: Result, merged: bool = True) -> HostTree:
     order = found.order
     kind, row, name = kind[order], row[order], name[order]
     places = np.arange(len(order))
-    keep, standing, nesting = _merged(name, found) if merged else (places, places, found)
+    keep, standing, nesting = (places, places, found)
+    if merged:
+        # On the simulated device a dispatch mode stands between an operator and what runs it, and launches beside that.
+        mode = names.index(_MODE) if result.simulated and _MODE in names else -1
+        hidden = (name == mode) & (found.parent >= 0)
+        keep, standing, nesting = _merged(name, found, hidden, (kind == HostKind.CALL) & result.simulated)
     is_annotation = (kind == HostKind.REGION) | (kind == HostKind.STEP)
     operator = kind == HostKind.OPERATOR
     is_annotation[operator] = result.operators.codes("scope")[row[operator]] == USER_SCOPE
@@ -154,20 +162,23 @@ def host_tree(result: Result, merged: bool = True) -> HostTree:
     )
 
 
-def _merged(name: Int64, found: Nesting) -> tuple[Int64, Int64, Nesting]:
+def _merged(name: Int64, found: Nesting, hidden: _Mask, uncounted: _Mask) -> tuple[Int64, Int64, Nesting]:
     """Without those that are the only thing inside one of the same name: places that stay, which of them stands for each, and
-    their nesting."""
-    parent = found.parent
-    inside = parent >= 0
-    children = np.bincount(parent[inside], minlength=len(parent))
-    merged = np.zeros(len(parent), bool)
+    their nesting. What is `hidden` is as what is around it; what is `uncounted` may be there beside the only thing."""
+    places = np.arange(len(name))
+    visible = np.where(hidden, found.parent, places)
+    while hidden[visible].any():
+        visible = visible[visible]
+    parent = np.where(found.parent >= 0, visible[np.maximum(found.parent, 0)], -1)
+    inside = (parent >= 0) & ~hidden
+    children = np.bincount(parent[inside & ~uncounted], minlength=len(parent))
+    merged = hidden.copy()
     merged[inside] = (name[parent[inside]] == name[inside]) & (children[parent[inside]] == 1)
     if not merged.any():
-        places = np.arange(len(parent))
         return places, places, found
     keep = np.flatnonzero(~merged)
-    root = np.where(merged, parent, np.arange(len(parent)))
-    while (merged[root]).any():
+    root = np.where(merged, parent, places)
+    while merged[root].any():
         root = root[root]
     before = np.cumsum(~merged)
     standing = before[root] - 1

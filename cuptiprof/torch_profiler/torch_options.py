@@ -8,7 +8,7 @@ from typing import Any
 
 from cuptiprof.errors import SessionError
 from cuptiprof.session.profile import profile
-from cuptiprof.session.sources import LEVELS, SourcesArgument
+from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.text.nearest import ALIKE, nearest
 
 _CONFIG = ("profiler_metrics", "profiler_measure_per_kernel")
@@ -34,7 +34,7 @@ def sources_with(
 ) -> SourcesArgument:
     """The user's own ``sources=``, and what torch's options ask for."""
     wanted: dict[str, Any] = {}
-    if operators and "operators" in LEVELS:
+    if operators:
         wanted["operators"] = {"level": "full", "shapes": True} if shapes else "full"
     if stacks:
         wanted["stacks"] = ""

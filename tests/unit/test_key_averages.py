@@ -218,3 +218,33 @@ def test_memory_of_the_caching_allocator() -> None:
         .key_averages()
         .table()
     )
+
+
+def test_operators_stand_where_their_launches_do() -> None:
+    """Where only launches have stacks: an operator, those around it, and what backward does for it."""
+    result = make_result(
+        {
+            "stacks": [{"id": 1, "file": "train.py", "function": "step", "line": 4, "is_user": 1}],
+            "operators": [
+                {"name": "mine", "start": 0, "end": 9000, "instance": 1, "scope": 7},
+                {"name": "aten::linear", "start": 100, "end": 8000, "instance": 2, "parent": 1},
+                {"name": "aten::t", "start": 200, "end": 300, "instance": 3, "parent": 2},
+                {"name": "aten::addmm", "start": 400, "end": 7000, "instance": 4, "parent": 2},
+                {
+                    "name": "AddmmBackward0",
+                    "start": 500,
+                    "end": 800,
+                    "instance": 5,
+                    "thread": 2,
+                    "forward": 4,
+                    "scope": 1,
+                },
+                {"name": "aten::mm", "start": 600, "end": 700, "instance": 6, "thread": 2, "parent": 5},
+            ],
+            "kernels": [{"name": "k", "start": 10_000, "end": 20_000, "operator_instance": 4, "stack": 1}],
+        }
+    )
+    stacks = {row.key: row.stack for row in result.key_averages(group_by_stack_n=1)}
+    here = ("train.py(4): step",)
+    assert stacks == {"mine": (), "aten::linear": here, "aten::t": (), "aten::addmm": here, "AddmmBackward0": here,
+                      "aten::mm": here, "k": ()}  # fmt: skip
