@@ -81,11 +81,21 @@ def on_tensor_cores(result: Result) -> Array:
     kernels = result.kernels
     ids = kernel_names(kernels, True)
     found = np.array([_named(name) for name in ids.names], bool)[ids.ids] if len(kernels) else np.zeros(0, bool)
-    for metric in kernels.counters or ():
-        if any(piece in metric for piece in _COUNTERS):
-            value = kernels[metric]
-            found = np.where(np.isnan(value), found, value > 0)
+    for value in _counters(kernels):
+        found = np.where(np.isnan(value), found, value > 0)
     return found
+
+
+def with_tensor_counter(result: Result) -> Array:
+    """Mask of ``kernels``: those of which a counter says whether they ran on tensor cores."""
+    found = np.zeros(len(result.kernels), bool)
+    for value in _counters(result.kernels):
+        found |= ~np.isnan(value)
+    return found
+
+
+def _counters(kernels: Table) -> list[Array]:
+    return [kernels[metric] for metric in kernels.counters or () if any(piece in metric for piece in _COUNTERS)]
 
 
 def tensor_core_ns(result: Result, work: Table) -> Array:

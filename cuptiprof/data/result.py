@@ -230,7 +230,7 @@ class Result:
     def report(self, view: str = "overview", **options: Any) -> Report:
         """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``operators``, ``operators-by-shape``,
         ``modules``, ``lines``, ``memory``, ``allocator``, ``collectives``, ``captures``, ``temporal``, ``kernel-types``, ``overlap``, ``idle``,
-        ``launches``, ``queue``, ``queue-series``, ``bandwidth``, ``bandwidth-series``,
+        ``launches``, ``queue``, ``queue-series``, ``bandwidth``, ``bandwidth-series``, ``steps``, ``gpu``, ``kernels``,
         ``metrics``, ``events``, ``metrics-wide``, ``metrics-long``, ``sections``, ``memory-path``,
         ``priorities``, ``samples``); print it, or ``.to("markdown")``.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_results import make_result
+from report_results import config, make_result
 
 from cuptiprof.analysis.aggregate import union
 from cuptiprof.analysis.intervals import time_by_set
@@ -18,6 +18,7 @@ from cuptiprof.errors import ResultError
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 ANALYSES = (
     "temporal", "kernel-types", "overlap", "idle", "launches", "queue", "queue-series", "bandwidth", "bandwidth-series",
+    "steps", "gpu", "kernels",
 )  # fmt: skip
 
 
@@ -108,10 +109,13 @@ def test_work_that_overlaps_on_a_stream_makes_no_negative_idle_time() -> None:
 @pytest.mark.parametrize("view", ANALYSES)
 def test_odd_results(view: str) -> None:
     assert rows({}, view) == []
-    assert rows({"api_calls": [{"name": "cudaMalloc", "start": 0, "end": 5}]}, view) == []
+    hosts = [row["total_ns"] for row in rows({"api_calls": [{"name": "cudaMalloc", "start": 0, "end": 5}]}, view)]
+    assert hosts == ([5] if view == "steps" else [])  # what the host did is a step
     assert rows({"kernels": [kernel(0, 0)]}, view) == []  # no times
     for work in ([kernel(5, 5)], [kernel(10, 5)], [kernel(2**61, 2**61 + 1), kernel(-(2**61), 1 - 2**61)]):
-        tables = {"kernels": work, "memcpys": [{"start": 7, "end": 7, "copy_kind": 1}]}
+        call = {"name": "cudaLaunchKernel", "start": 9, "end": 3, "correlation_id": 1}
+        work[0]["correlation_id"] = 1
+        tables = {"kernels": work, "memcpys": [{"start": 7, "end": 7, "copy_kind": 1}], "api_calls": [call]}
         for row in rows(tables, view):
             assert all(value >= 0 for key, value in row.items() if key.endswith("_ns") and value is not None)
         for form in ("text", "markdown", "csv", "json"):
@@ -258,3 +262,114 @@ def test_bandwidth_over_time() -> None:
     ]  # fmt: skip
     assert found["Memcpy HtoD"]["mean_bytes_per_s"] == pytest.approx((1e10 + 2e10 + 1e10 + 1e10 + 3.5e9) / 5)
     assert found["Memset"]["std_bytes_per_s"] is None and found["Memset"]["maximum_bytes_per_s"] == 4e9
+
+
+def test_steps_reach_to_the_end_of_their_work() -> None:
+    calls = [
+        {"name": "cudaLaunchKernel", "start": at, "end": at + 10, "correlation_id": i + 1, "thread": 1}
+        for i, at in enumerate((50, 110, 220, 320))
+    ]
+    tables = {
+        "kernels": [
+            kernel(60, 105, correlation_id=1),  # launched before the first step, ended before its first kernel
+            kernel(150, 260, correlation_id=2),
+            kernel(260, 290, correlation_id=3, name=NCCL, stream=9),
+            kernel(400, 450, correlation_id=4),
+        ],
+        "memcpys": [{"start": 255, "end": 275, "copy_kind": 1}],
+        "api_calls": calls,
+        "operators": [
+            {"name": "nccl:all_reduce", "start": 215, "end": 235, "instance": 1},
+            {"name": "aten::mm", "start": 100, "end": 125, "instance": 2},
+            {
+                "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                "start": 126,
+                "end": 140,
+                "instance": 3,
+            },
+        ],
+        "regions": [
+            {"name": f"ProfilerStep#{i}", "path": f"ProfilerStep#{i}", "start": at, "end": at + 95, "instance": i}
+            for i, at in ((1, 100), (2, 200), (3, 300), (4, 400))
+        ],
+    }
+    found = rows(tables, "steps")
+    # Step 1 begins at 105, after the work before it, and ends with its kernel; step 4 launched nothing.
+    assert [(row["step"], row["total_ns"]) for row in found] == [("1", 155), ("2", 35), ("3", 150)]
+    keys = ("kernel_ns", "memcpy_ns", "communication_ns", "runtime_ns", "dataloader_ns", "cpu_exec_ns", "other_ns")
+    assert [[row[key] for key in keys] for row in found] == [
+        [110, 0, 0, 10, 14, 10, 11],
+        [0, 15, 20 - 5, 0, 0, 0, 5],
+        [50, 0, 0, 10, 0, 0, 90],
+    ]
+    for row in found:
+        assert row["total_ns"] == sum(row[key] for key in row if key.endswith("_ns") and key not in (
+            "total_ns", "all_communication_ns", "overlap_ns"))  # fmt: skip
+
+
+def test_the_last_step_was_cut_off() -> None:
+    step = [{"name": f"ProfilerStep#{i}", "category": "step", "start": 100 * i, "end": 100 * i + 100} for i in range(3)]
+    at = [10, 20, 30, 110, 120, 130, 210]
+    tables = {
+        "markers": step,
+        "kernels": [kernel(t + 5, t + 8, correlation_id=i + 1) for i, t in enumerate(at)],
+        "api_calls": [
+            {"name": "cudaLaunchKernel", "start": t, "end": t + 2, "correlation_id": i + 1} for i, t in enumerate(at)
+        ],
+    }
+    assert [row["step"] for row in rows(tables, "steps")] == ["0", "1"]
+    tables["kernels"] += [kernel(t + 5, t + 8, correlation_id=i + 8) for i, t in enumerate((220, 230))]
+    tables["api_calls"] += [
+        {"name": "cudaLaunchKernel", "start": t, "end": t + 2, "correlation_id": i + 8}
+        for i, t in enumerate((220, 230))
+    ]
+    assert [row["step"] for row in rows(tables, "steps")] == ["0", "1", "2"]
+
+
+A100 = {
+    "device": 0, "name": "NVIDIA A100-SXM4-80GB", "compute_capability_major": 8, "compute_capability_minor": 0,
+    "num_multiprocessors": 108, "global_memory_size": 80 << 30,
+}  # fmt: skip
+
+
+def test_gpu_figures_of_two_kernels_at_once() -> None:
+    tables = {
+        "launch_configs": [
+            config((54, 1, 1), (1024, 1, 1)),  # half of the SMs
+            config((81, 1, 1), (256, 1, 1)),  # three quarters
+            config((108, 1, 1), (128, 1, 1), registers_per_thread=230, dynamic_shared_memory=81_920),
+        ],
+        "kernels": [
+            kernel(0, 100, config=0),
+            kernel(50, 150, config=1, stream=9),
+            kernel(300, 400, config=2),
+        ],
+        "devices": [A100],
+    }
+    (row,) = rows(tables, "gpu")
+    assert row["utilisation_pct"] == pytest.approx(100 * 250 / 400)
+    assert row["sm_efficiency_pct"] == pytest.approx(100 * (50 * 0.5 + 50 * 1 + 50 * 0.75 + 100 * 1) / 400)
+    # 0.5 x 1024 / 2048 = 25 %, 0.75 x 256 / 2048 = 9.4, rounded 9; one block of 128 / 2048 = 6.25, rounded 6.
+    assert row["occupancy_pct"] == pytest.approx((25 + 9 + 6) / 3)
+    assert (row["dram_bytes_per_s"], row["link_bytes_per_s"], row["sms"]) == (2.039e12, 31.5e9, 108)
+    (row,) = rows(tables, "kernels")
+    assert (row["blocks_per_sm"], row["occupancy_pct"]) == pytest.approx(((0.5 + 0.75 + 1) / 3, 40 / 3))
+
+
+def test_figures_of_gpus_that_nobody_described() -> None:
+    tables = {"kernels": [kernel(0, 100), kernel(0, 50, device=3)]}
+    found = rows(tables, "gpu")
+    assert [(row["device"], row["utilisation_pct"], row["sm_efficiency_pct"]) for row in found] == [
+        (0, 100, None),
+        (3, 50, None),
+    ]
+    (row,) = rows(tables, "kernels")
+    assert (row["blocks_per_sm"], row["occupancy_pct"], row["tensor_cores"], row["tensor_by"]) == (
+        None,
+        None,
+        "no",
+        "name",
+    )
+    huge = config((2**31 - 1, 65_535, 65_535), (1024, 1, 1))
+    (row,) = rows({"kernels": [kernel(0, 100)], "launch_configs": [huge], "devices": [A100]}, "gpu")
+    assert row["sm_efficiency_pct"] == 100 and row["occupancy_pct"] == 100

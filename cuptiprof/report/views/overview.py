@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ import numpy as np
 from cuptiprof.analysis.gpu_work import times_by_code
 from cuptiprof.analysis.quantiles import Spread, spread_by_group
 from cuptiprof.analysis.region_tree import region_tree
+from cuptiprof.analysis.step_spans import host_steps
 from cuptiprof.analysis.timeline import GpuTime, gpu_time, recorded_span
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
-from cuptiprof.data.tables import Array
 from cuptiprof.report.model import Column, View, nothing
 from cuptiprof.text.names import display_name
 
@@ -37,7 +36,6 @@ _LEGEND = (
     "Idle by what the host did meanwhile. Avg to Max: of one step, launch or call.",
 )
 _STATISTICS = ("avg_ns", "min_ns", "median_ns", "p95_ns", "max_ns")
-_STEP = re.compile(r"ProfilerStep#\d+")
 
 
 class _Rows:
@@ -93,25 +91,10 @@ def _run(rows: _Rows, result: Result, wall: int) -> None:
     recorded = str(result.metadata.get("device", "")).startswith(("replay:", "import:"))  # by another session
     if isinstance(start, int) and isinstance(stop, int) and stop > start and not recorded:
         rows.add("Run", "session", stop - start, share=False)
-    steps = _steps(result)
+    steps = host_steps(result)
     if len(steps):
-        spread = spread_by_group(np.zeros(len(steps), np.int64), steps, 1)
+        spread = spread_by_group(np.zeros(len(steps), np.int64), steps.end - steps.start, 1)
         rows.add("Run", "steps", int(spread.total[0]), share=False, count=len(steps), **_statistics(spread, 0))
-
-
-def _steps(result: Result) -> Array:
-    """Durations of the training steps: those that ``step()`` marked, or that another profiler did."""
-    markers, regions = result.markers, result.regions
-    used, which = renumbered(markers.codes("category"))
-    if len(used):
-        marked = np.array([markers.strings[code] == "step" for code in used.tolist()])[which]
-        if marked.any():
-            return np.asarray(markers["duration"][marked])
-    used, which = renumbered(regions.codes("name"))
-    if not len(used):
-        return np.zeros(0, np.int64)
-    is_step = np.array([_STEP.fullmatch(regions.strings[code]) is not None for code in used.tolist()])
-    return np.asarray(regions["duration"][is_step[which]])
 
 
 def _gpu(rows: _Rows, gpu: GpuTime, wall: int, block: str) -> None:
