@@ -14,8 +14,10 @@ from cuptiprof.data.activities import ALLOCATOR, DEFAULT
 from cuptiprof.data.result import Result
 from cuptiprof.errors import SessionError
 from cuptiprof.report.views.key_averages import KeyAverages
+from cuptiprof.session.callers import warn_caller
 from cuptiprof.session.profile import profile
 from cuptiprof.session.schedule import Action, Schedule
+from cuptiprof.session.torch_operators import OperatorsWarning
 from cuptiprof.torch_profiler.function_events import function_events
 from cuptiprof.torch_profiler.torch_activities import parse_groups
 from cuptiprof.torch_profiler.torch_options import check_keywords, counters_of, sources_with
@@ -85,6 +87,7 @@ class TorchProfile(profile):
             "with_flops": with_flops,
             "with_modules": with_modules,
         }
+        self._told = False
         self._user_metadata: dict[str, Any] = {}
         self._observer = execution_trace_observer
         self._name_cycle = custom_trace_id_callback or (lambda: uuid.uuid4().hex.upper())
@@ -150,6 +153,7 @@ class TorchProfile(profile):
         told = {key: 1 for key, value in self._given.items() if value}
         result.metadata["torch_profiler"] = {**self._given}
         result.metadata["trace_members"] = {**told, "trace_id": self._trace_id, **self._user_metadata}
+        self._tell_missing_shapes(result)
         if (group := _process_group()) and "distributed" not in result.metadata:
             result.metadata["distributed"] = group
         return result
@@ -236,6 +240,14 @@ class TorchProfile(profile):
             self.resume()
         elif not enable and self.state == "running":
             self.pause()
+
+    def _tell_missing_shapes(self, result: Result) -> None:
+        """Once: shapes were asked for, operators came, and none has any."""
+        asked = [name for name in ("record_shapes", "with_flops") if self._given[name]]
+        if asked and not self._told and len(result.operators) and not result.operators.codes("shapes").any():
+            self._told = True
+            text = f"{', '.join(asked)}: shapes of operators were not recorded; tables have no Input Shapes, and no FLOPs by formula"
+            warn_caller(OperatorsWarning(text))
 
     def _next_cycle(self) -> None:
         self._trace_id = str(self._name_cycle())

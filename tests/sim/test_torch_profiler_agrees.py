@@ -14,6 +14,7 @@ from torch import nn
 from cuptiprof.analysis.host_tree import BACKWARD_SCOPE
 from cuptiprof.data.result import Result
 from cuptiprof.report.views.key_averages import KeyAverages
+from cuptiprof.session.torch_operators import OperatorsWarning
 from cuptiprof.torch_profiler import ProfilerActivity, profile
 
 
@@ -144,3 +145,12 @@ def test_handler_schedule_and_steps_as_torch_counts_them() -> None:
         == steps(torch.profiler)
         == [[("ProfilerStep*", 2), ("aten::mm", 2)]] * 2
     )
+
+
+def test_missing_shapes_are_told_once() -> None:
+    """What was asked for and is not there is said: no column stays empty in silence."""
+    with profile(device="sim", record_shapes=True) as prof:
+        torch.ones(2, 2) @ torch.ones(2, 2)
+        with pytest.warns(OperatorsWarning, match="record_shapes: shapes of operators were not recorded"):
+            prof.stop()
+    assert "Input Shapes" not in prof.key_averages(group_by_input_shape=True).table()
