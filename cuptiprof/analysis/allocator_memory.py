@@ -24,6 +24,8 @@ UNATTRIBUTED = "(unattributed)"
 NO_OPERATOR = "(no operator)"
 NO_MODULE = "(no module)"
 EARLIER = "(before the session)"
+_OF_A_MODE = "PythonDispatchMode"
+"""what torch calls the Python of a dispatch mode within an operator; the simulated device is one"""
 
 ALLOC, FREED, SEGMENT, SEGMENT_FREED, MAPPED, UNMAPPED, OOM = (
     code_of(ALLOCATOR_ACTIONS, text)
@@ -150,7 +152,8 @@ def memory_by_operator(result: Result, device: int) -> MemoryUse:
     def names(code: int, known: int) -> tuple[str, ...]:
         if known != KNOWN:
             return (NO_OPERATOR if known == OUTSIDE else UNATTRIBUTED,)
-        return tuple(_components(result.allocator_events.strings[code]))
+        names = _components(result.allocator_events.strings[code])
+        return tuple(name for name in names if name != _OF_A_MODE) or (NO_OPERATOR,)
 
     events = result.allocator_events
     return _use(result, device, events.codes("operator"), events["operator_known"].astype(np.int64), names)

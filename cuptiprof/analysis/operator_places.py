@@ -35,11 +35,14 @@ class OperatorPlaces:
     known: npt.NDArray[np.uint8]
 
 
-def operator_places(operators: Table, begin: Array, end: Array, threads: Array) -> OperatorPlaces:
+def operator_places(
+    operators: Table, begin: Array, end: Array, threads: Array, *, known_thread: int = 0
+) -> OperatorPlaces:
     """What was surely open during each of the times from `begin` to `end` (ns, run clock).
 
     Args:
         threads: system thread ID of each; 0: unknown, then one thread alone must have been inside operators.
+        known_thread: that of which the time would say that it is; 0: there is none.
 
     A thread that is only within scopes of the user's (``record_function``) may be waiting for another, as it does in backward: it counts
     where no thread is within an operator.
@@ -54,7 +57,7 @@ def operator_places(operators: Table, begin: Array, end: Array, threads: Array) 
     for thread in np.unique(operators["thread"]).tolist():
         of_thread = _Thread(operators, np.flatnonzero(operators["thread"] == thread), is_user)
         innermost, touches_operator, touches = of_thread.look(begin, end)
-        may_be = (threads == 0) | (threads == thread)
+        may_be = (threads == thread) | ((threads == 0) & (thread != known_thread))
         touches_operator, touches = touches_operator & may_be, touches & may_be
         working += touches_operator
         scoped += touches & ~touches_operator

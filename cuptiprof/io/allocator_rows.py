@@ -56,7 +56,7 @@ class FrameTree:
             if not isinstance(frame, dict):
                 continue
             file, function = _text(frame.get("filename")), _text(frame.get("name"))
-            number, is_user = _whole(frame.get("line"), 32), self.is_user(file)
+            number, is_user = _line(frame.get("line")), is_python(file) and self.is_user(file)
             key = (parent, self.strings.code(file), self.strings.code(function), number)
             node = self._known.get(key)
             if node is None:
@@ -179,6 +179,18 @@ def _blocks(segment: dict[str, Any], frames: FrameTree) -> list[dict[str, int]]:
         )
         address = _whole(address + size)
     return rows
+
+
+def is_python(file: str) -> bool:
+    """Not C++, whose frames torch puts before Python's where it was asked for both."""
+    return file.endswith((".py", ".pyw")) or "ipykernel" in file or file.startswith("<ipython")
+
+
+def _line(value: Any) -> int:
+    """torch writes -1, as a number of 64 bits, where Python has no line."""
+    if not isinstance(value, int):
+        raise TypeError(type(value))
+    return value if 0 <= value < 1 << 32 else 0
 
 
 def _whole(value: Any, bits: int = 64) -> int:

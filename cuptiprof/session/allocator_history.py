@@ -55,6 +55,7 @@ class TakenHistory:
         overwritten: events that the history had no room for.
         stats: device ordinal -> ``torch.cuda.memory_stats`` at the end.
         facts: for ``metadata["allocator"]``.
+        marked_thread: system thread ID of the thread whose events all say that they are its; 0: none does.
         note: why there is no snapshot, or what it lacks; empty: nothing.
     """
 
@@ -65,6 +66,7 @@ class TakenHistory:
     overwritten: int
     stats: dict[int, dict[str, int]]
     facts: dict[str, Any]
+    marked_thread: int
     note: str
 
 
@@ -85,6 +87,8 @@ class AllocatorHistory:
         self._note = "PyTorch was not imported"
         self._begin = self._clock = clock_reading()
         self._counted: dict[int, tuple[int, int]] = {}
+        self._marked_thread = 0
+        self._mark: Callable[[], str] | None = None
 
     def __enter__(self) -> AllocatorHistory:
         torch = sys.modules.get("torch")
@@ -170,8 +174,12 @@ class AllocatorHistory:
             if threading.get_ident() == thread and hasattr(self._torch._C, "_cuda_isHistoryEnabled") and get() == text:
                 mark("")
 
+        def own_mark() -> str:
+            return str(get()) if threading.get_ident() == thread else text
+
         self._undo.append(put_back)
         mark(text)
+        self._marked_thread, self._mark = threading.get_native_id(), own_mark
 
     def _switch_off(self, original: Callable[..., None]) -> None:
         if self._ours and hasattr(self._torch._C, "_cuda_isHistoryEnabled"):  # a simulated device has taken it along
@@ -196,6 +204,8 @@ class AllocatorHistory:
         until = clock_reading()
         if snapshot is not None:
             lost = _missing(snapshot, self._counted, stats, self._clock.unix // 1000)
+        if self._running and self._mark is not None and not self._mark().startswith(THREAD_MARK):
+            self._marked_thread = 0  # the program has marks of its own now
         torch_version = str(getattr(self._torch, "__version__", ""))
         return TakenHistory(
             snapshot,
@@ -205,6 +215,7 @@ class AllocatorHistory:
             lost,
             {device: {key: of[f"{key}.all.current"] for key in _STATS if f"{key}.all.current" in of} for device, of in stats.items()},
             {"torch": torch_version, "max_entries": self._entries if self._ours else None, "frames": self._with_frames},
+            self._marked_thread,
             note,
         )  # fmt: skip
 

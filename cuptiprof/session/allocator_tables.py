@@ -45,7 +45,7 @@ def add_allocator(
     if frames.rows["id"]:
         more = Table.from_columns("stacks", frames.rows, strings)
         tables["stacks"] = _joined(stacks, more)
-    events |= _places(tables, time, error, events["user_metadata"], strings)
+    events |= _places(tables, time, error, events["user_metadata"], strings, taken.marked_thread)
     if steps is not None:
         events["step"] = steps.numbers_at(time)
     tables["allocator_events"] = Table.from_columns("allocator_events", events, strings, rows=len(time))
@@ -84,7 +84,12 @@ def _run_times(unix: Int64, clocks: tuple[ClockPair, ClockPair]) -> tuple[Int64,
 
 
 def _places(
-    tables: dict[str, Table], time: Int64, error: int | None, marks: npt.NDArray[np.uint64], strings: Strings
+    tables: dict[str, Table],
+    time: Int64,
+    error: int | None,
+    marks: npt.NDArray[np.uint64],
+    strings: Strings,
+    marked_thread: int,
 ) -> dict[str, Any]:
     """Columns that say where: of the operator that was surely open, else of the thread's region."""
     threads, metadata = _marked_threads(marks, strings)
@@ -98,7 +103,8 @@ def _places(
         out[column] = np.where(row >= 0, regions.codes(of)[row], 0) if len(regions) else np.zeros(len(time), np.uint32)
     if not len(operators):
         return out
-    found = operator_places(operators, begin, end, threads)
+    known_thread = 0 if metadata.any() else marked_thread  # it may have had other marks
+    found = operator_places(operators, begin, end, threads, known_thread=known_thread)
     known = found.known == KNOWN
     row = found.row[known]
     out["operator_known"] = found.known

@@ -302,3 +302,64 @@ def test_a_program_that_imports_torch_late_and_one_that_does_not(tmp_path: Path)
     ]
     assert said[0] == "0 no events of the allocator: PyTorch was not imported False\n"
     assert said[1].startswith("3 None True"), said[1]  # its segment, the tensor, the snapshot
+
+
+def test_operators_have_what_they_allocated() -> None:
+    a, b = torch.ones(256, 1024), torch.ones(1024, 512)
+
+    def body() -> None:
+        with torch.profiler.record_function("mine"):
+            body.kept = a @ b  # type: ignore[attr-defined]
+            torch.relu(a)
+        floats(2)
+
+    result = collected(body, sources=["operators"])
+    use = memory.memory_by_operator(result, 0)
+    product, copy = 256 * 512 * 4, 256 * 1024 * 4
+    mine = {"self_increase": 0, "total_increase": product + copy, "self_allocated": 0, "total_allocated": product + copy,
+            "allocations": 0, "at_peak": 0}  # fmt: skip
+    assert of(use, "aten::mm")["self_allocated"] == product == of(use, "aten::matmul")["total_increase"]
+    assert of(use, "aten::relu") | {"at_peak": 0} == {
+        "self_increase": copy, "total_increase": copy, "self_allocated": copy, "total_allocated": copy, "allocations": 1, "at_peak": 0,
+    }  # fmt: skip
+    # What a program releases itself is released in the scope it stands in.
+    assert of(use, "mine") == {**mine, "self_increase": -copy, "total_increase": product}
+    assert of(use, "aten::empty")["self_allocated"] == 2 * MIB
+    assert "by operator" in str(result.report("allocator")) and "PythonDispatchMode" not in use.names
+
+
+def test_an_operator_of_another_thread_is_never_named() -> None:
+    """Two threads at once: sizes tell whose an allocation is, and what is named is that thread's."""
+    threads: dict[int, int] = {}
+    start = threading.Barrier(2)
+
+    def allocate(size: int) -> None:
+        threads[size] = threading.get_native_id()
+        start.wait()
+        for _ in range(150):
+            torch.empty(size // 4).add_(1)
+
+    def body() -> None:
+        other = threading.Thread(target=allocate, args=(8192,))
+        other.start()
+        allocate(4096)
+        other.join()
+        allocate_alone()
+
+    def allocate_alone() -> None:
+        alone = threading.Thread(
+            target=lambda: (threads.update({16384: threading.get_native_id()}), floats(16384 / MIB))
+        )
+        alone.start()
+        alone.join()
+
+    events = collected(body, sources=["operators"]).allocator_events
+    is_alloc = events["action"] == memory.ALLOC
+    for size, thread in threads.items():
+        mine = is_alloc & (events["bytes"] == size)
+        named = mine & (events["operator_instance"] != 0)
+        assert (events["thread"][named] == thread).all() and named.any()
+        assert mine.sum() == (1 if size == 16384 else 150)
+    assert (
+        events["operator_known"][is_alloc & (events["bytes"] == 16384)] == 1
+    ).all()  # nobody else was inside an operator

@@ -39,6 +39,27 @@ OLD: dict[str, Any] = {
 }  # fmt: skip
 
 
+# As torch 2.7 wrote on an H100 with stacks="all": frames of C++ first, and -1 for a line of Python that is none.
+WITH_CPP = [
+    {"name": "torch::unwind::unwind()", "filename": "??", "line": 0},
+    {"name": "at::native::empty_cuda", "filename": "/pytorch/aten/src/ATen/native/cuda/TensorFactories.cu", "line": 70},
+    {
+        "name": "init_gpu_context",
+        "filename": "/venv/lib/python3.13/site-packages/torch/_subclasses/fake_tensor.py",
+        "line": 2**64 - 1,
+    },
+    {"name": "step", "filename": "/home/me/train.py", "line": 8},
+]
+
+
+def test_frames_of_c_plus_plus_and_lines_that_are_none(tmp_path: Path) -> None:
+    entry = {"action": "free_requested", "addr": 1, "size": 4, "stream": 0, "time_us": 9, "frames": WITH_CPP}
+    result = opened(tmp_path, pickle.dumps({**OLD, "device_traces": [[entry]]}))
+    (row,) = result.allocator_events.rows()
+    assert row["line"] == "/home/me/train.py:8 step" and not result.losses
+    assert [line for _, _, line in result.python_stacks().places(row["stack"])] == [0, 70, 0, 8]
+
+
 def opened(tmp_path: Path, data: bytes) -> Any:
     (tmp_path / "s.pickle").write_bytes(data)
     return cuptiprof.open(tmp_path / "s.pickle")

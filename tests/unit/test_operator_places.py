@@ -56,6 +56,14 @@ def test_two_threads_inside_operators_are_not_told_apart_unless_the_thread_is_kn
     ]
 
 
+def test_a_thread_that_says_so_of_what_it_does_has_not_done_the_rest() -> None:
+    other = [operator(5, 450, 550, thread=2)]
+    result = make_result({"operators": [*NESTED, *other]})
+    begin, end = np.array([460, 220]), np.array([470, 230])
+    found = operator_places(result.operators, begin, end, np.zeros(2, np.uint32), known_thread=1)
+    assert found.known.tolist() == [KNOWN, OUTSIDE] and result.operators["instance"][found.row[0]] == 5
+
+
 def test_who_is_only_within_a_scope_of_the_user_s_may_be_waiting_for_another() -> None:
     rows = [operator(1, 0, 1000, scope=USER), operator(2, 100, 200, thread=2), operator(3, 300, 400, parent=1)]
     result = make_result({"operators": rows})
