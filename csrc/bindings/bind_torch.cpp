@@ -30,33 +30,41 @@ void register_torch(py::module_& m) {
       "the functions of at::RecordFunction that are used.");
   m.def(
       "begin_operator_trial",
-      [](const std::string& path) {
+      [](const std::string& path, uint32_t inputs) {
         const torch::Library library = required_library(path);
-        torch::begin_trial(library);
+        if (inputs + 16 > torch::kTrialBytes) throw py::value_error("no such field");
+        torch::begin_trial(library, inputs);
         return library.current_thread();
       },
-      py::arg("path"),
-      "Keeps what torch says of the calling thread's operators; returns torch's number of that thread.");
+      py::arg("path"), py::arg("inputs") = 0,
+      "Keeps what torch says of the calling thread's operators, and with `inputs`, where a RecordFunction "
+      "has "
+      "these, their tags; returns torch's number of that thread.");
   m.def(
       "end_operator_trial",
       [](const std::string& path) {
         py::list out;
         for (const torch::TrialCall& call : torch::end_trial(required_library(path)))
-          out.append(py::make_tuple(py::bytes(call.name), py::bytes(call.bytes)));
+          out.append(py::make_tuple(py::bytes(call.name), py::bytes(call.bytes), call.inputs));
         return out;
       },
-      py::arg("path"), "[(name, the first bytes of its RecordFunction), ...] in order.");
+      py::arg("path"), "[(name, the first bytes of its RecordFunction, tags of its inputs), ...] in order.");
   m.def(
       "know_torch",
-      [](const std::string& path, uint32_t thread, uint32_t scope, uint32_t sequence,
-         uint32_t forward_thread) {
-        for (const uint32_t offset : {thread, scope, sequence, forward_thread})
+      [](const std::string& path, uint32_t thread, uint32_t scope, uint32_t sequence, uint32_t forward_thread,
+         uint32_t inputs, uint32_t sizes, uint32_t type, uint32_t tensor, uint32_t list, uint32_t scalars) {
+        for (const uint32_t offset : {thread, scope, sequence, forward_thread, inputs + 8})
           if (offset + 8 > torch::kTrialBytes) throw py::value_error("no such field");
-        torch::know_torch(required_library(path), {thread, scope, sequence, forward_thread});
+        torch::know_torch(required_library(path), {thread, scope, sequence, forward_thread},
+                          {inputs, sizes, type, tensor, list, scalars});
       },
       py::arg("path"), py::arg("thread"), py::arg("scope"), py::arg("sequence"), py::arg("forward_thread"),
-      "Where the fields of its RecordFunctions are, in bytes; operators are observed by sessions from here "
-      "on.");
+      py::kw_only(), py::arg("inputs") = 0, py::arg("sizes") = 0, py::arg("type") = 0, py::arg("tensor") = 0,
+      py::arg("list") = 0, py::arg("scalars") = 0,
+      "Where the fields of its RecordFunctions are, in bytes, and, where they were found, those of inputs: "
+      "sizes and type in a tensor; tags of tensors, lists and (a bit each) numbers. Sessions observe "
+      "operators "
+      "from here on.");
   m.def("knows_torch", &torch::knows_torch, "know_torch() was called.");
 }
 

@@ -252,7 +252,7 @@ class profile:
                 self._counters = self._plan_counters(device)
                 if self._arguments.sources.nvtx:
                     inject_nvtx()
-                self._operators = FollowingOperators()
+                self._operators = FollowingOperators(self._arguments.sources.shapes)
                 if self._arguments.sources.operators:
                     self._opened.enter(self._operators)
                 self._session = session = self._arguments.native_session(device, self._counters, self._follows_launches)

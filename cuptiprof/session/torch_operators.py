@@ -17,6 +17,7 @@ from typing import Any
 from cuptiprof import _core
 from cuptiprof.regions.when_imported import WhenImported
 from cuptiprof.session.callers import warn_caller
+from cuptiprof.session.torch_inputs import InputLayout, UnknownInputs, input_layout
 
 _READ = ((2, 4), (2, 15))
 """The first and the last version whose headers were read; others are tried in a child process first."""
@@ -43,13 +44,21 @@ class UnknownTorch(Exception):
     """Its operators do not say what was expected of them."""
 
 
-Call = tuple[bytes, bytes]
+Call = tuple[bytes, bytes, list[int]]
 
 
 class FollowingOperators:
-    """Inside of it the operators of the program's torch are known to sessions that want them; also of one that is imported there."""
+    """Inside of it the operators of the program's torch are known to sessions that want them; also of one that is imported there.
 
-    def __init__(self) -> None:
+    Args:
+        shapes: whether those of inputs are wanted.
+    """
+
+    no_shapes = ""
+    """Of the torch of this process: why the shapes of inputs cannot be read; empty: they can, or it is not known yet."""
+
+    def __init__(self, shapes: bool = False) -> None:
+        self._shapes = shapes
         self._waiting: WhenImported | None = None
         self.note = ""
         """Why there are none; empty: they are observed, or torch was not imported."""
@@ -72,12 +81,16 @@ class FollowingOperators:
         self._attach(torch, apart=False)
 
     def _attach(self, torch: ModuleType, apart: bool = True) -> None:
-        if _core.knows_torch():
-            return
         try:
-            path = library_path(torch)
-            layout = _safely_tried(torch, path, apart)
-            _core.know_torch(path, **asdict(layout))
+            if not _core.knows_torch():
+                path = library_path(torch)
+                layout, inputs = _safely_tried(torch, path, apart)
+                known = isinstance(inputs, InputLayout)
+                FollowingOperators.no_shapes = "" if known else str(inputs)
+                _core.know_torch(path, **asdict(layout), **(asdict(inputs) if isinstance(inputs, InputLayout) else {}))
+            if self._shapes and self.no_shapes:
+                self.note = f"shapes of the inputs of operators are not known: {self.no_shapes}"
+                warn_caller(OperatorsWarning(self.note))
         except Exception as e:  # whatever an unknown torch does, the program goes on without operators
             version = getattr(torch, "__version__", "of unknown version")
             self.note = f"the operators of PyTorch {version} cannot be observed: {e}"
@@ -96,7 +109,7 @@ def library_path(torch: ModuleType) -> str:
     return path
 
 
-def _safely_tried(torch: ModuleType, path: str, apart: bool) -> Layout:
+def _safely_tried(torch: ModuleType, path: str, apart: bool) -> tuple[Layout, InputLayout | Exception]:
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2] if part.isdigit())
     if not _READ[0] <= version <= _READ[1]:
         in_child()
@@ -126,8 +139,8 @@ def in_child() -> None:
         raise UnknownTorch(f"a trial in a child process ended with {child.returncode}: {' '.join(last)}")
 
 
-def tried(torch: ModuleType, path: str, apart: bool = True) -> Layout:
-    """Runs a few operators and looks what is said of them.
+def tried(torch: Any, path: str, apart: bool = True) -> tuple[Layout, InputLayout | Exception]:
+    """Runs a few operators and looks what is said of them, and of their inputs: where these are, or why that is not known.
 
     Args:
         apart: in a thread of their own, where no mode of the program's is on.
@@ -135,11 +148,13 @@ def tried(torch: ModuleType, path: str, apart: bool = True) -> Layout:
     Raises:
         UnknownTorch: not what was expected.
     """
-    out: list[Any] = []
+    out: list[tuple[Layout, InputLayout | Exception] | BaseException] = []
 
     def run() -> None:
         try:
-            out.append(_try_operators(torch, path))
+            with torch.inference_mode(False), torch.enable_grad():
+                layout = layout_of(*_try_operators(torch, path))
+                out.append((layout, _try_inputs(torch, path, layout)))
         except BaseException as e:
             out.append(e)
 
@@ -149,27 +164,36 @@ def tried(torch: ModuleType, path: str, apart: bool = True) -> Layout:
         thread.join()
     else:
         run()
-    if isinstance(out[0], BaseException):
-        raise UnknownTorch(f"{type(out[0]).__name__}: {out[0]}") from out[0]
-    return layout_of(*out[0])
+    found = out[0]
+    if isinstance(found, UnknownTorch):
+        raise found
+    if isinstance(found, BaseException):
+        raise UnknownTorch(f"{type(found).__name__}: {found}") from found
+    return found
+
+
+def _try_inputs(torch: Any, path: str, layout: Layout) -> InputLayout | Exception:
+    try:
+        return input_layout(torch, path, layout.sequence + _WORD)
+    except UnknownInputs as e:
+        return e
 
 
 def _try_operators(torch: Any, path: str) -> tuple[int, list[Call], int, int]:
     """torch's number of this thread; what was said of each operator; sequence numbers of the nodes of ``mul`` and ``exp``."""
-    with torch.inference_mode(False), torch.enable_grad():
-        x = torch.ones(2, 3, dtype=torch.float32, device="cpu", requires_grad=True)
-        gradient = torch.ones(2, 3, dtype=torch.float32, device="cpu")
-        for _ in range(37):  # so that the numbers are no 0 or 1, of which a RecordFunction is full
-            x.neg()
-        thread = _core.begin_operator_trial(path)
-        try:
-            with torch.autograd.profiler.record_function(_NAME):
-                product = x * x
-                power = product.exp()
-            product.grad_fn(gradient)  # the node itself: the engine stays as it is
-        finally:
-            calls = _core.end_operator_trial(path)
-        return thread, calls, product.grad_fn._sequence_nr(), power.grad_fn._sequence_nr()
+    x = torch.ones(2, 3, dtype=torch.float32, device="cpu", requires_grad=True)
+    gradient = torch.ones(2, 3, dtype=torch.float32, device="cpu")
+    for _ in range(37):  # so that the numbers are no 0 or 1, of which a RecordFunction is full
+        x.neg()
+    thread = _core.begin_operator_trial(path)
+    try:
+        with torch.autograd.profiler.record_function(_NAME):
+            product = x * x
+            power = product.exp()
+        product.grad_fn(gradient)  # the node itself: the engine stays as it is
+    finally:
+        calls = _core.end_operator_trial(path)
+    return thread, calls, product.grad_fn._sequence_nr(), power.grad_fn._sequence_nr()
 
 
 _FUNCTION, _BACKWARD, _USER = 0, 1, 7
@@ -188,7 +212,7 @@ def layout_of(thread: int, calls: list[Call], product: int, power: int) -> Layou
         UnknownTorch: an operator did not come, or there is no such place, or more than one.
     """
     by_name: dict[bytes, bytes] = {}
-    for name, first_bytes in calls:
+    for name, first_bytes, _ in calls:
         by_name.setdefault(name, first_bytes)  # the first: backward multiplies, too
     known = {b"aten::mul": (_FUNCTION, product, 0), b"aten::exp": (_FUNCTION, power, 0)}
     known |= {b"MulBackward0": (_BACKWARD, product, thread), _NAME.encode(): (_USER, -1, 0)}

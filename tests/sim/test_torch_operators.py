@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from cuptiprof.data.enums import OPERATOR_SCOPES
 from cuptiprof.errors import SessionError
 from cuptiprof.session import torch_operators
 from cuptiprof.session.sources import Sources, parse_sources
+from cuptiprof.session.torch_inputs import UnknownInputs, tags_of
 from cuptiprof.session.torch_operators import FollowingOperators, OperatorsWarning, UnknownTorch, layout_of
 from cuptiprof.sim.sim_device import SimDevice
 
@@ -268,14 +270,104 @@ def test_the_child_that_dies_is_why(monkeypatch: pytest.MonkeyPatch) -> None:
         torch_operators.in_child()
 
 
+def test_shapes_and_types_are_those_of_torch_profiler(sim: SimDevice) -> None:
+    x = torch.ones(2, 3)
+    with (
+        cuptiprof.profile(device="sim", sources={"operators": {"shapes": True}}) as prof,
+        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as kineto,
+    ):
+        torch.profiler.record_function("begin").__enter__()
+        torch.cat([x, x], 1)
+        torch.nn.functional.leaky_relu(x.double(), 0.5).softmax(1).sum((0, 1), True)
+        torch.ones(1, 2, 1, 3, 1, 2, 1).bfloat16().add(3, alpha=2)
+        torch.nn.functional.conv2d(torch.ones(1, 3, 8, 8), torch.ones(4, 3, 3, 3), None, 1, (1, 1))
+        torch.zeros(2, dtype=torch.complex64).fill_(1j)
+        torch.where(torch.ones(3, dtype=torch.bool), torch.ones(3, dtype=torch.int64), 2)
+        torch.empty(0, 4).index_select(1, torch.tensor([1, 2], dtype=torch.int32))
+        torch.nn.functional.dropout(x, 0.1, True)
+    table = prof.result().operators
+    first = table["name"].tolist().index("aten::cat")
+    start = int(table["start"][first])
+    found = Counter(
+        (table["name"][i], table["shapes"][i], table["dtypes"][i])
+        for i in range(len(table))
+        if table["start"][i] >= start and table["name"][i] != "PythonDispatchMode"
+    )
+    assert ("aten::cat", "[[[2, 3], [2, 3]], []]", '["TensorList", "Scalar"]') in found
+    said = Counter(
+        (e.name(), json.dumps(e.shapes()), json.dumps(e.dtypes())) for e in kineto.profiler.kineto_results.events()
+    )
+    flat: Counter[tuple[str, str, str]] = Counter()
+    for (name, shapes, types), count in found.items():
+        # What torch gives Python has no shapes of lists of tensors; its traces do.
+        one = [[] if any(isinstance(size, list) for size in shape) else shape for shape in json.loads(shapes)]
+        flat[name, json.dumps(one), types] += count
+    assert not flat - said, (flat - said, said - flat)
+
+
+def test_operators_know_line_and_module_and_backward_that_of_the_forward(sim: SimDevice) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return Launching.apply(self.inner(x), "k")
+
+    net = Net()
+    with cuptiprof.profile(
+        device="sim", activities=["kernel"], kernels=OURS, sources=["operators", "modules", "lines"]
+    ) as prof:
+        net(torch.ones(2, 4)).sum().backward()
+    result = prof.result()
+    table = result.operators
+    by_name = {name: i for i, name in reversed(list(enumerate(table["name"])))}
+    where = {name: table["module"][i] for name, i in by_name.items()}
+    assert where["aten::linear"].endswith("inner") and where["AddmmBackward0"] == where["aten::linear"]
+    assert where["LaunchingBackward"] == where["Launching"] != where["aten::linear"]
+    assert set(result.kernels["module"]) == {where["Launching"]}
+    assert where["aten::sum"] == ""
+    assert table["line"][by_name["Launching"]].startswith(f"{__file__}:")
+    ids = result.stacks["id"].tolist()
+    assert len(ids) == len(set(ids))
+
+
+def test_without_being_asked_there_are_no_shapes(sim: SimDevice) -> None:
+    with cuptiprof.profile(device="sim", sources="operators") as prof:
+        torch.ones(3).neg()
+    assert set(prof.result().operators["shapes"]) == {""}
+
+
+def test_tags_that_contradict_each_other() -> None:
+    tags = {b"aten::leaky_relu": [1, 3], b"aten::softmax": [1, 5, 0], b"aten::cat": [9, 5], b"aten::sum": [1, 9, 7, 0]}
+    tags[b"aten::fill_"] = [1, 4]
+    assert tags_of(tags.items()) == (1, 9, 1 << 3 | 1 << 5 | 1 << 7 | 1 << 4)
+    for name, wrong in [
+        (b"aten::cat", [5, 9]),
+        (b"aten::sum", [2, 9, 7, 0]),
+        (b"aten::fill_", [1, 3]),
+        (b"aten::sum", []),
+    ]:
+        with pytest.raises(UnknownInputs):
+            tags_of({**tags, name: wrong}.items())
+
+
+def test_shapes_that_cannot_be_read_are_said(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FollowingOperators, "no_shapes", "the sizes are in 0 places of a tensor")
+    prof = cuptiprof.profile(device="sim", sources={"operators": {"shapes": True}})
+    with pytest.warns(OperatorsWarning, match="the sizes are in 0 places"):
+        prof.start()
+    assert "shapes of the inputs" in prof.stop().metadata["note"]
+
+
 def words(*values: int, size: int = 40) -> bytes:
     return b"".join(v.to_bytes(8, "little", signed=True) for v in (*values, *[0] * size)[:size])
 
 
 def test_fields_that_are_nowhere_or_in_two_places() -> None:
-    def calls(forward: int = 7, twice: bool = False) -> list[tuple[bytes, bytes]]:
-        def call(name: bytes, scope: int, sequence: int, forward: int) -> tuple[bytes, bytes]:
-            return name, words(99, 7, scope, sequence, 55, forward, sequence if twice else 12)
+    def calls(forward: int = 7, twice: bool = False) -> list[tuple[bytes, bytes, list[int]]]:
+        def call(name: bytes, scope: int, sequence: int, forward: int) -> tuple[bytes, bytes, list[int]]:
+            return name, words(99, 7, scope, sequence, 55, forward, sequence if twice else 12), []
 
         return [
             call(b"aten::mul", 0, 40, 0),

@@ -124,7 +124,6 @@ RecordDecoder::~RecordDecoder() = default;
 void RecordDecoder::forget_string_ids() {
   forget_names();
   x_scope_texts.forget_string_ids();
-  x_frame_texts.forget_string_ids();
   x_start_end_texts.clear();
   for (auto& c : x_configs) c.valid = false;
   for (auto& names : x_api_names) names.clear();

@@ -119,8 +119,8 @@ class RecordDecoder {
     }
     if (origin.frame != 0) {
       row.stack = g_frame_tree.python_of(origin.frame);
-      row.line = x_frame_texts.line(store, row.stack);
-      row.module = x_frame_texts.module(store, g_frame_tree.module_of(origin.frame));
+      row.line = x_regions.frame_texts().line(store, row.stack);
+      row.module = x_regions.frame_texts().module(store, g_frame_tree.module_of(origin.frame));
     }
   }
   template <typename Row>
@@ -129,6 +129,8 @@ class RecordDecoder {
     row.operator_ = x_scope_texts.of(store, in.path).operators;
     row.operator_instance = in.instance;
     row.backward = in.backward;
+    if (row.module == 0 && in.forward_frame != 0)
+      row.module = x_regions.frame_texts().module(store, g_frame_tree.module_of(in.forward_frame));
   }
   template <typename Row>
   void attribute_capture(Store& store, Row& row, const CUpti_Activity* record, size_t source_at);
@@ -163,7 +165,6 @@ class RecordDecoder {
   std::unordered_map<uint32_t, bool> x_line_verdicts;  // by node of the stack
   std::array<std::vector<uint32_t>, 2> x_api_names;    // [domain][cbid] -> string ID + 1
   ScopeTexts x_scope_texts;
-  FrameTexts x_frame_texts;
   std::unordered_map<uint32_t, uint32_t>
       x_start_end_texts;  // string IDs by number of the open start/end ranges
 };
@@ -218,7 +219,7 @@ inline void RecordDecoder::attribute_capture(Store& store, Row& row, const CUpti
   row.capture_nvtx =
       scopes != 0 ? x_scope_texts.of(store, scopes).nvtx : x_regions.nvtx_id(store, site->node);
   if (const uint32_t frame = g_frame_tree.python_of(site->origin.frame); frame != 0) {
-    row.capture_line = x_frame_texts.line(store, frame);
+    row.capture_line = x_regions.frame_texts().line(store, frame);
     row.capture_stack = frame;
   }
 }

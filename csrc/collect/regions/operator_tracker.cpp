@@ -4,7 +4,9 @@
 #include <bit>
 #include <utility>
 
+#include "collect/regions/operator_inputs.h"
 #include "collect/regions/scope_labels.h"
+#include "threads/frame_tree.h"
 
 namespace cuptiprof {
 namespace {
@@ -52,7 +54,21 @@ OperatorTracker::Forward& OperatorTracker::forward_of(uint64_t thread, uint64_t 
   return x_forward[(sequence + thread * 0x9e3779b97f4a7c15ull) & (x_forward_size - 1)];
 }
 
-void OperatorTracker::detail(uint32_t slot, const Event& e) { thread(slot).next_forward_thread = e.task; }
+const OperatorTracker::Inputs& OperatorTracker::inputs(Store& store, uint32_t number) {
+  const auto [found, is_new] = x_inputs.try_emplace(number);
+  if (is_new) {
+    const InputTexts texts = operator_inputs(number);
+    found->second = {store.text(texts.shapes), store.text(texts.types)};
+  }
+  return found->second;
+}
+
+void OperatorTracker::detail(uint32_t slot, const Event& e) {
+  Thread& t = thread(slot);
+  t.next_forward_thread = e.task;
+  t.next_frame = e.origin.frame;
+  t.next_inputs = e.id;
+}
 
 void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, const Around& around) {
   Thread& t = thread(slot);
@@ -62,6 +78,8 @@ void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, co
   o.start = e.time;
   o.sequence = e.object;
   o.forward_thread = std::exchange(t.next_forward_thread, 0);
+  o.frame = std::exchange(t.next_frame, 0);
+  o.inputs = std::exchange(t.next_inputs, 0);
   o.around = around;
   o.label = e.id;
   o.instance = ++x_instances;
@@ -70,6 +88,7 @@ void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, co
     const Open& parent = t.open.back();
     o.parent = parent.instance;
     o.backward |= parent.backward;
+    o.forward_frame = parent.forward_frame;
     o.path = g_scope_trie.child(parent.path, e.id);
   } else {
     o.path = g_scope_trie.child(0, e.id);
@@ -77,16 +96,19 @@ void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, co
   if (o.sequence != 0) {
     if (name.scope == kBackwardNode) {
       const Forward& made = forward_of(o.forward_thread, o.sequence);
-      if (made.sequence == o.sequence && made.thread == o.forward_thread) o.forward = made.instance;
+      if (made.sequence == o.sequence && made.thread == o.forward_thread) {
+        o.forward = made.instance;
+        o.forward_frame = made.frame;
+      }
     } else {
       const uint64_t torch_thread = thread_slot(slot).torch_thread.load(std::memory_order_relaxed);
-      forward_of(torch_thread, o.sequence) = {o.sequence, torch_thread, o.instance};
+      forward_of(torch_thread, o.sequence) = {o.sequence, torch_thread, o.instance, o.frame};
     }
   }
   t.open.push_back(o);
 }
 
-void OperatorTracker::exit(Store& store, RegionPaths& regions, const Event& e) {
+void OperatorTracker::exit(Store& store, const Texts& texts, const Event& e) {
   const uint32_t slot = slot_of_region(e.region);
   if (slot >= x_threads.size()) return;
   auto& open = x_threads[slot].open;
@@ -94,7 +116,7 @@ void OperatorTracker::exit(Store& store, RegionPaths& regions, const Event& e) {
   const auto found =
       std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return o.id == e.region; });
   if (found == open.rend()) return;  // of before the session
-  write(store, regions, *found, tid_of_slot(slot), e.time, false);
+  write(store, texts, *found, tid_of_slot(slot), e.time, false);
   // What began inside of it and goes on (a record_function under a dispatch mode) is of what was around it.
   const uint32_t ended = found->instance;
   for (auto o = open.erase(std::prev(found.base())); o != open.end(); ++o) {
@@ -104,18 +126,18 @@ void OperatorTracker::exit(Store& store, RegionPaths& regions, const Event& e) {
   }
 }
 
-void OperatorTracker::end_thread(Store& store, RegionPaths& regions, uint32_t slot, int64_t now) {
+void OperatorTracker::end_thread(Store& store, const Texts& texts, uint32_t slot, int64_t now) {
   if (slot >= x_threads.size()) return;
-  for (const Open& o : x_threads[slot].open) write(store, regions, o, tid_of_slot(slot), now, true);
+  for (const Open& o : x_threads[slot].open) write(store, texts, o, tid_of_slot(slot), now, true);
   x_threads[slot] = {};
 }
 
-void OperatorTracker::write_open(Store& store, RegionPaths& regions, int64_t now) {
+void OperatorTracker::write_open(Store& store, const Texts& texts, int64_t now) {
   for (uint32_t slot = 0; slot < x_threads.size(); ++slot)
-    for (const Open& o : x_threads[slot].open) write(store, regions, o, tid_of_slot(slot), now, true);
+    for (const Open& o : x_threads[slot].open) write(store, texts, o, tid_of_slot(slot), now, true);
 }
 
-void OperatorTracker::write(Store& store, RegionPaths& regions, const Open& o, uint32_t tid, int64_t end,
+void OperatorTracker::write(Store& store, const Texts& texts, const Open& o, uint32_t tid, int64_t end,
                             bool is_open) {
   rows::operators row;
   row.start = o.start;
@@ -125,10 +147,22 @@ void OperatorTracker::write(Store& store, RegionPaths& regions, const Open& o, u
   row.instance = o.instance;
   row.parent = o.parent;
   row.thread = tid;
-  row.region = regions.string_id(store, o.around.region);
+  row.region = texts.regions.string_id(store, o.around.region);
   row.region_instance = o.around.instance;
   row.step = o.around.step;
   row.forward = o.forward;
+  if (o.inputs != 0) {
+    const Inputs& of = inputs(store, o.inputs);
+    row.shapes = of.shapes;
+    row.dtypes = of.types;
+  }
+  if (o.frame != 0) {
+    row.stack = g_frame_tree.python_of(o.frame);
+    row.line = texts.frames.line(store, row.stack);
+    row.module = texts.frames.module(store, g_frame_tree.module_of(o.frame));
+  }
+  if (row.module == 0 && o.forward_frame != 0)
+    row.module = texts.frames.module(store, g_frame_tree.module_of(o.forward_frame));
   row.scope = named(o.label).scope;
   row.backward = o.backward;
   row.is_open = is_open;
@@ -138,7 +172,7 @@ void OperatorTracker::write(Store& store, RegionPaths& regions, const Open& o, u
 OperatorSite OperatorTracker::at(uint32_t slot) const {
   if (slot >= x_threads.size() || x_threads[slot].open.empty()) return {};
   const Open& o = x_threads[slot].open.back();
-  return {o.path, o.instance, o.backward};
+  return {o.path, o.instance, o.forward_frame, o.backward};
 }
 
 }  // namespace cuptiprof

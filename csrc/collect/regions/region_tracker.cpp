@@ -158,7 +158,7 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
       }
       break;
     case EventKind::kOperatorExit:
-      if (x_operators) x_operators->exit(store, x_paths, e);
+      if (x_operators) x_operators->exit(store, {x_paths, x_frame_texts}, e);
       break;
     case EventKind::kNodeOrigin:
       x_threads[slot].node_origin = e.origin;
@@ -271,7 +271,7 @@ void RegionTracker::end_thread(Store& store, uint32_t slot, int64_t now) {
   t.stacks.clear();
   t.open = 0;
   t.works_for = 0;
-  if (x_operators) x_operators->end_thread(store, x_paths, slot, now);
+  if (x_operators) x_operators->end_thread(store, {x_paths, x_frame_texts}, slot, now);
   std::erase_if(x_backward, [slot](const Backward& b) { return b.slot == slot; });
 }
 
@@ -368,7 +368,7 @@ void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, i
 
 void RegionTracker::write_open_regions(Store& store, int64_t now) {
   x_markers.write_open(store, now);
-  if (x_operators) x_operators->write_open(store, x_paths, now);
+  if (x_operators) x_operators->write_open(store, {x_paths, x_frame_texts}, now);
   for (uint32_t slot = 0; slot < x_threads.size(); ++slot) {
     for (const auto& [task, stack] : x_threads[slot].stacks)
       for (const OpenRegion& r : stack) write_row(store, r, tid_of(slot), now, true);

@@ -44,6 +44,8 @@ class RegionTracker {
   // Labels of the scopes in it, from the outermost.
   std::vector<uint32_t> labels(uint32_t node) const { return x_paths.labels(node); }
   GraphTracker* graphs() const { return x_graphs; }
+  // Of Python's stacks: each has its rows once.
+  FrameTexts& frame_texts() { return x_frame_texts; }
 
   // Labels of the start/end ranges of CorrelationMap::start_end.
   const std::vector<uint32_t>& start_end_labels(uint32_t set) const { return x_markers.labels(set); }
@@ -51,6 +53,7 @@ class RegionTracker {
   // A new store has its own strings.
   void forget_string_ids() {
     x_paths.forget_string_ids();
+    x_frame_texts.forget_string_ids();
     if (x_operators) x_operators->forget_string_ids();
   }
 
@@ -127,6 +130,7 @@ class RegionTracker {
 
   CorrelationMap& x_calls;
   RegionPaths x_paths;
+  FrameTexts x_frame_texts;
   NvtxMarkers x_markers;
   GraphTracker* x_graphs;
   OperatorTracker* x_operators;

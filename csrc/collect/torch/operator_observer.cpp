@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "collect/regions/operator_inputs.h"
 #include "collect/regions/regions.h"
 #include "collect/torch/operator_names.h"
 #include "threads/thread_slots.h"
@@ -17,8 +18,10 @@ uint64_t g_handle = 0;
 // Set once, before the first callback.
 Library g_library;
 Layout g_layout;
+InputLayout g_input_layout;
 
 std::atomic<ScopeLevel> g_operators_level{ScopeLevel::kOff};
+std::atomic<bool> g_wants_inputs{false};
 
 uint64_t task_of_operator() noexcept {
   const TaskKey key = g_task_key.load(std::memory_order_relaxed);
@@ -47,10 +50,17 @@ NoContext operator_begins(const RecordFunction& call) {
   if (level == ScopeLevel::kFull) {
     const uint64_t task = task_of_operator();
     const int64_t time = now_ns();
-    if (forward_thread != 0 &&
-        !slot->ring.push(
-            {.time = time, .task = forward_thread, .object = 0, .id = 0, .kind = EventKind::kOperatorDetail},
-            slot->open_regions + 2))
+    const FrameSource frame_source = g_frame_source.load(std::memory_order_relaxed);
+    const uint32_t frame = frame_source ? frame_source() : 0;
+    const uint32_t inputs =
+        g_wants_inputs.load(std::memory_order_relaxed) ? inputs_of(call, g_input_layout) : 0;
+    const bool has_detail = forward_thread != 0 || frame != 0 || inputs != 0;
+    if (has_detail && !slot->ring.push({.time = time,
+                                        .task = forward_thread,
+                                        .origin = {0, frame},
+                                        .id = inputs,
+                                        .kind = EventKind::kOperatorDetail},
+                                       slot->open_regions + 2))
       count(g_region_overflow);
     const int64_t sequence = field<int64_t>(call, g_layout.sequence);
     id = push_opening(*slot, {.time = time,
@@ -107,10 +117,13 @@ void operator_ends(const RecordFunction& call, void*) {
 void attach() noexcept {
   if (g_is_attached || !g_library || g_wanted.level == ScopeLevel::kOff) return;
   OpenOperators::forget_all();
+  forget_operator_inputs();
   g_operators_are_scopes.store(g_wanted.level == ScopeLevel::kLaunch);
   g_operators_level.store(g_wanted.level);
   Callback callback{&operator_begins, &operator_ends};
   callback.scopes.fill(true);
+  callback.needs_inputs = g_wanted.shapes && g_input_layout.is_known();
+  g_wants_inputs.store(callback.needs_inputs);
   g_handle = g_library.add_global_callback(callback);
   g_is_attached = true;
 }
@@ -127,10 +140,11 @@ void observe_operators(Wanted wanted) noexcept {
   g_is_attached = false;
 }
 
-void know_torch(const Library& library, const Layout& layout) noexcept {
+void know_torch(const Library& library, const Layout& layout, const InputLayout& inputs) noexcept {
   const std::lock_guard lock(g_attaching_mutex);
   if (!g_library) {
     g_layout = layout;
+    g_input_layout = inputs;
     g_library = library;
   }
   attach();

@@ -14,11 +14,13 @@ inline constexpr uint32_t kTrialBytes = 328;
 
 struct TrialCall {
   std::string name;
-  std::string bytes;  // kTrialBytes of it
+  std::string bytes;             // kTrialBytes of it
+  std::vector<uint32_t> inputs;  // tags of its inputs, where these were asked for; 8 at most
 };
 
-// Operators of the calling thread from here until end_trial(), 64 at most.
-void begin_trial(const Library& library);
+// Operators of the calling thread from here until end_trial(), 64 at most. `inputs`: where a RecordFunction
+// has them; 0: they are not asked for.
+void begin_trial(const Library& library, uint32_t inputs);
 std::vector<TrialCall> end_trial(const Library& library);
 
 }  // namespace cuptiprof::torch
