@@ -7,6 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder with the benchmarks of the test's module (its ``FILE``)."""
+    (tmp_path / "bench_it.py").write_text(request.module.FILE)
+    return tmp_path
+
 
 def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "cuptiprof", "bench", *map(str, arguments)]

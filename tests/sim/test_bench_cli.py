@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import bench_command
 import pytest
 from bench_command import bench, command
 
@@ -21,6 +22,8 @@ from cuptiprof.bench import run_benchmarks
 from cuptiprof.sim.sim_device import SimDevice
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+folder = bench_command.folder  # the fixture
 
 FILE = """
 import os, time

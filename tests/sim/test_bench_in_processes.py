@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import bench_command
 import pytest
 from bench_command import bench, command
 
@@ -19,6 +20,8 @@ from cuptiprof.bench import benchmark, run_benchmarks
 from cuptiprof.bench.results.store import read_processes, read_results
 from cuptiprof.device.devices import open_device
 from cuptiprof.errors import BenchError
+
+folder = bench_command.folder  # the fixture
 
 FILE = """
 import os, signal, subprocess, time
