@@ -23,7 +23,7 @@ def add_collectives(
     """Put the rows into `tables`, and which kernels are whose into ``kernels.collective``.
 
     A ``c10d::`` operator inside of a followed call is that call; one outside was called by C++, as DistributedDataParallel does: its group
-    is not known, its size where operators were recorded with shapes and types.
+    is not known, its size where operators were recorded with shapes, and torch shows the type.
     """
     operators, regions = tables["operators"], tables["regions"]
     strings = operators.strings
@@ -60,10 +60,22 @@ def add_collectives(
 
 
 def _c10d(operators: Table) -> list[int]:
-    """Rows of operators that communicate."""
+    """Rows of operators that communicate, the outermost: what dispatches one again has a record within."""
     used = np.unique(operators.codes("name"))
     wanted = [code for code in used.tolist() if operators.strings[code].startswith(_PREFIX)]
-    return list(np.flatnonzero(np.isin(operators.codes("name"), wanted)).tolist())
+    rows = np.flatnonzero(np.isin(operators.codes("name"), wanted))
+    if not len(rows):
+        return []
+    parents = dict(zip(operators["instance"].tolist(), operators["parent"].tolist(), strict=True))
+    communicate = set(operators["instance"][rows].tolist())
+
+    def is_within(instance: int) -> bool:
+        at = parents[instance]
+        while at in parents and at not in communicate:
+            at = parents[at]
+        return at in communicate
+
+    return [row for row in rows.tolist() if not is_within(int(operators["instance"][row]))]
 
 
 def _of_call(call: CollectiveCall) -> dict[str, Any]:

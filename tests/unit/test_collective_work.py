@@ -201,6 +201,8 @@ def test_what_c_plus_plus_calls_by_itself_is_an_operator_s() -> None:
         operator(2, "c10d::allreduce_", 300, module="", region="bwd", region_instance=9),
         operator(3, "c10d::_allgather_base_", 400, **base),
         operator(4, "aten::mm", 500),
+        operator(6, "PythonDispatchMode", 305, parent=2),
+        operator(7, "c10d::allreduce_", 306, parent=6),
         operator(5, "c10d::barrier", 120, thread=2),
     ]
     result = make_result({"operators": operators, "regions": [], "kernels": []})
