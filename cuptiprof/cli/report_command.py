@@ -12,6 +12,7 @@ from cuptiprof.data.result import Result
 from cuptiprof.io.run_folder import RUN_FILE, runs_in
 from cuptiprof.io.runs import open_run
 from cuptiprof.report import VIEWS, Report
+from cuptiprof.report.views.by_rank import rank_of
 from cuptiprof.text.nearest import nearest
 
 SUMMARY = "Print reports of a saved run or a torch.profiler trace."
@@ -20,9 +21,14 @@ EXAMPLES = (
     "  cuptiprof report run.cuptiprof --view summary --format json"
 )
 
+_TRACES = (".json", ".json.gz", ".json.zst")
+_SPILL_FILE = "spill.json"  # of what a killed process left
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN_OR_TRACE", help="a saved run, a folder of them, or a torch.profiler trace")
+    parser.add_argument(
+        "path", metavar="RUN_OR_TRACE", help="a saved run or a torch.profiler trace, or a folder of them"
+    )
     parser.add_argument("-k", "--kernel-name", dest="kernels", metavar="PATTERN", help='glob or "regex:..."')
     add_format_arguments(parser)
     parser.add_argument("--lines", action="append", metavar="PATTERN",
@@ -40,10 +46,17 @@ def _filtered(result: Result, pattern: str) -> Result:
 
 
 def _runs(path: str) -> list[str]:
-    """Itself, or of a folder of runs (``run --profile-child-processes``) each."""
+    """Itself, or of a folder of runs (``run --profile-child-processes``) or of traces (one a rank) each."""
     if os.path.exists(os.path.join(path, RUN_FILE)):
         return [path]
-    return [str(run) for run in runs_in(path)] or [path]
+    if runs := [str(run) for run in runs_in(path)]:
+        return runs
+    try:
+        files = sorted(os.listdir(path))
+    except (OSError, ValueError):  # no folder, or one that nobody may read: opening it says so
+        files = []
+    traces = [os.path.join(path, file) for file in files if file.endswith(_TRACES)]
+    return traces if traces and _SPILL_FILE not in files else [path]
 
 
 def _reports(
@@ -69,6 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
         with progress_bar(f"reading {path}") as progress:
             result = open_run(path, progress)
         results.append(_filtered(result, arguments.kernels) if arguments.kernels else result)
+    results.sort(key=rank_of)
     views = arguments.view or ("lines" if arguments.lines else "overview",)
     print_reports(_reports(results, views, arguments.lines, options), arguments)
     return 0

@@ -53,7 +53,7 @@ def make_report(
     return Report(
         view=view,
         title=VIEWS[view].title,
-        header=_header(result),
+        header=tuple(dict.fromkeys(line for of in (result, *ranks) for line in _header(of))),
         content=VIEWS[view].make(result.timed() if VIEWS[view].of_times else result, **options),
         losses=dict(losses),
         losses_line=losses.line(),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import DATA
 from report_results import config, make_result
 
+import cuptiprof
 from cuptiprof.analysis.aggregate import union
 from cuptiprof.analysis.intervals import time_by_set
+from cuptiprof.cli import main
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
@@ -373,3 +379,26 @@ def test_figures_of_gpus_that_nobody_described() -> None:
     huge = config((2**31 - 1, 65_535, 65_535), (1024, 1, 1))
     (row,) = rows({"kernels": [kernel(0, 100)], "launch_configs": [huge], "devices": [A100]}, "gpu")
     assert row["sm_efficiency_pct"] == 100 and row["occupancy_pct"] == 100
+
+
+def test_a_folder_of_ranks_is_one_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs, traces = tmp_path / "runs", tmp_path / "traces"
+    runs.mkdir()
+    traces.mkdir()
+    for rank in (0, 1):
+        file = DATA / "ranks" / f"rank{rank}.json.gz"
+        shutil.copy(file, traces / f"worker{9 - rank}.pt.trace.json.gz")  # by rank, not by name
+        cuptiprof.open(file).save(runs / f"rank{rank}.cuptiprof")
+    found = []
+    for folder in (runs, traces):
+        assert main(["report", str(folder), "--view", "temporal", "--format", "json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert [(row["rank"], row["kernel_ns"]) for row in found[0]["rows"]] == [(0, 10_951_000), (1, 12_209_000)]
+    assert found[0]["rows"] == found[1]["rows"]
+    assert [line for line in found[1]["header"] if "worker" in line] == [
+        "imported from worker9.pt.trace.json.gz", "imported from worker8.pt.trace.json.gz",
+    ]  # fmt: skip
+    # What is of one rank comes rank by rank.
+    assert main(["report", str(traces), "--view", "summary", "--view", "overlap", "--limit", "1"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("Profiling result") == 2 and text.count("Hidden(%)") == 1
