@@ -28,9 +28,18 @@ def run(*options: str) -> dict[str, Any]:
     return {line["program"]: line for line in lines_of("torch_programs", *options)}
 
 
-@pytest.fixture(scope="module")
-def lines() -> dict[str, Any]:
-    return run()
+SESSIONS = {
+    "regions": (),
+    "launch": ("--source", "operators:launch", "modules"),
+    "full beside torch.profiler": ("--beside", "--source", "operators:full", "modules"),
+    "launch beside torch.profiler": ("--beside", "--source", "operators:launch", "modules"),
+}
+"""Options of the program; torch.profiler tells whole paths of operators, without it their last parts are compared."""
+
+
+@pytest.fixture(scope="module", params=SESSIONS)
+def lines(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return run(*SESSIONS[request.param])
 
 
 def test_every_program_ran(lines: dict[str, Any]) -> None:
@@ -44,11 +53,11 @@ def test_launches_belong_where_the_program_says(program: str, lines: dict[str, A
 
 
 def test_a_lie_is_found() -> None:
-    lines = run("--lie", "a_perceptron", "checkpoints")
+    lines = run("--lie", "--beside", "--source", "operators", "modules", "--", "a_perceptron", "checkpoints")
     assert [line["wrong"] for line in lines.values()] == [[], []]
 
 
 def test_sessions_beside_threads_that_train() -> None:
     """Each knows whose launches are, and leaves nothing behind in torch."""
-    (line,) = lines_of("torch_programs.stress", "40")
+    (line,) = lines_of("torch_programs.stress", "40", "operators:launch", "modules")
     assert line["launches"] > 4000 and line["wrong"] == [], line

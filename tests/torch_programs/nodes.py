@@ -39,7 +39,7 @@ def follow_modules(model: nn.Module, truth: Truth, root: str, inside: bool = Tru
 def _followed(forward: Any, truth: Truth, path: str) -> Any:
     @functools.wraps(forward)
     def followed(*args: Any, **kwargs: Any) -> Any:
-        _mark((args, kwargs), truth.open_module())  # what was made before is not this one's
+        _mark((args, kwargs), truth.open_module()[0])  # what was made before is not this one's
         with truth.module(path):
             out = forward(*args, **kwargs)
             _mark(out, path)

@@ -31,6 +31,7 @@ class Launch:
         node: of autograd's graph that the engine evaluates; "": none.
         backward: the engine called.
         module: whose forward runs, or ran when the node was made; "": of none.
+        of_node: the module is that of the node.
     """
 
     thread: int
@@ -39,6 +40,7 @@ class Launch:
     node: str
     backward: bool
     module: str
+    of_node: bool
     region: str
     step: int
 
@@ -146,18 +148,18 @@ class Truth:
         finally:
             self._here.modules.pop()
 
-    def open_module(self) -> str:
-        """Whose forward runs here, unless the engine has begun with a node inside of it."""
+    def open_module(self) -> tuple[str, bool]:
+        """Whose forward runs here, unless the engine has begun with a node inside of it; and whether that is so."""
         node = torch._C._current_autograd_node()
         if self._here.modules and (node is None or self._here.modules[-1][1] is node):
-            return self._here.modules[-1][0]
-        return "" if node is None else node_module(node)
+            return self._here.modules[-1][0], False
+        return ("", False) if node is None else (node_module(node), True)
 
     def launched(self, tables: list[str], operator: str, launch: Callable[[], None]) -> None:
         node = torch._C._current_autograd_node()
         with self._lock:
             row = (threading.get_native_id(), operator, "" if node is None else node.name(),
-                   torch._C._current_graph_task_id() != -1, self.open_module(), self.open_region(), self._steps + 1)  # fmt: skip
+                   torch._C._current_graph_task_id() != -1, *self.open_module(), self.open_region(), self._steps + 1)  # fmt: skip
             first = len(self.rows)
             self.rows += [Launch(row[0], table, *row[1:]) for table in tables]
             launch()
