@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import DATA
 
 ROOT = Path(__file__).resolve().parents[2]
-RELEASES: dict[str, dict[str, Any]] = json.loads((DATA / "torch-layouts" / "layouts.json").read_text())
+RELEASES: dict[str, dict[str, Any]] = json.loads(
+    (ROOT / "tests" / "data" / "torch-layouts" / "layouts.json").read_text()
+)
 OF_TORCH = re.compile(r"_ZNK?(?:2at|3c10|5torch)\w+")
 
 

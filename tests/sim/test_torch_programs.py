@@ -29,9 +29,7 @@ def run(*options: str) -> dict[str, Any]:
 
 
 SESSIONS = {
-    "regions": (),
-    "launch": ("--source", "operators:launch", "modules"),
-    "full beside torch.profiler": ("--beside", "--source", "operators:full", "modules"),
+    "full": ("--source", "operators:full", "modules"),
     "launch beside torch.profiler": ("--beside", "--source", "operators:launch", "modules"),
 }
 """Options of the program; torch.profiler tells whole paths of operators, without it their last parts are compared."""
