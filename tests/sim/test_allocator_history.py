@@ -363,3 +363,31 @@ def test_an_operator_of_another_thread_is_never_named() -> None:
     assert (
         events["operator_known"][is_alloc & (events["bytes"] == 16384)] == 1
     ).all()  # nobody else was inside an operator
+
+
+def test_modules_have_what_they_allocated_forward_and_backward() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU())
+    x = torch.randn(16, 64)
+
+    def body() -> None:
+        net(x).sum().backward()
+
+    result = collected(body, sources=["operators", "modules"])
+    events = result.allocator_events
+    is_alloc = events["action"] == memory.ALLOC
+    out, weight, bias = 16 * 128 * 4, 64 * 128 * 4, 128 * 4
+    got: dict[tuple[str, int], list[int]] = {}
+    for module, backward, size in zip(
+        events["module"][is_alloc].tolist(),
+        events["backward"][is_alloc].tolist(),
+        events["bytes"][is_alloc].tolist(),
+        strict=True,
+    ):
+        got.setdefault((module, backward), []).append(size)
+    assert got["Sequential.0", 0] == [out] and got["Sequential.1", 0] == [out]
+    assert sorted(got["Sequential.0", 1]) == [bias, weight] and got["Sequential.1", 1] == [out]
+    use = memory.memory_by_module(result, 0)
+    assert (
+        of(use, "Sequential")["total_allocated"] == 3 * out + weight + bias
+        and of(use, "Sequential")["self_allocated"] == 0
+    )

@@ -138,10 +138,10 @@ def test_each_example_says_how_to_run_it() -> None:
         assert f"examples/{path.name}" in path.read_text().partition('"""\n\n')[0], path.name
 
 
-def test_memory_by_region(tmp_path: Path) -> None:
-    said = run(tmp_path, str(EXAMPLES / "memory_by_region.py"), "--device", "sim")
-    assert re.search(r"^optimizer held \d+% of the [\d.]+ MiB at the peak$", said, re.MULTILINE), said
-    assert "most allocated" in said and " backward\n" in said
+def test_memory_by_module(tmp_path: Path) -> None:
+    said = run(tmp_path, str(EXAMPLES / "memory_by_module.py"), "--device", "sim")
+    assert re.search(r"^Sequential\.\d held \d+% of the [\d.]+ MiB at the peak$", said, re.MULTILINE), said
+    assert all(f"by {way}" in said for way in ("region", "module", "operator")) and " backward\n" in said
     assert (tmp_path / "memory.pickle").read_bytes()[:1] == b"\x80" and "<polygon" in (
         tmp_path / "memory.memory.html"
     ).read_text()

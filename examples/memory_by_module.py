@@ -1,6 +1,6 @@
-"""Who holds the memory of a training step: by region, at the peak, and as torch's own snapshot.
+"""Who holds the memory of a training step: by region, module and operator, and as torch's own snapshot.
 
-    python examples/memory_by_region.py --device sim
+    python examples/memory_by_module.py --device sim
 
 Writes memory.pickle, which pytorch.org/memory_viz opens, and memory.memory.html, both curves over time.
 """
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import cuptiprof
-from cuptiprof.analysis.allocator_memory import memory_by_region, memory_timeline
+from cuptiprof.analysis.allocator_memory import memory_by_module, memory_timeline
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     )
     optimizer = torch.optim.Adam(net.parameters())
     with cuptiprof.profile(
-        device=args.device, activities=["kernel", "runtime", "allocator"], sources=["lines"]
+        device=args.device, activities=["kernel", "runtime", "allocator"], sources=["operators", "modules", "lines"]
     ) as prof:
         for _ in range(3):
             with cuptiprof.region("forward"):
@@ -38,8 +38,8 @@ def main() -> None:
 
     result = prof.result()
     print(result.report("allocator"))
-    use = memory_by_region(result, 0)
-    most = max(range(len(use)), key=lambda i: use.at_peak[i])
+    use = memory_by_module(result, 0)
+    most = max((i for i in range(len(use)) if use.names[i].startswith("Sequential")), key=lambda i: use.at_peak[i])
     peak, _ = memory_timeline(result, 0).peak()
     print(f"{use.names[most]} held {use.at_peak[most] / peak:.0%} of the {peak / 2**20:.1f} MiB at the peak")
     result.export("memory.pickle", overwrite=True)
