@@ -19,7 +19,7 @@ N = 2000
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=12)
     options = parser.parse_args()
 
     import torch
@@ -81,7 +81,7 @@ def main() -> None:
         "torch.profiler, shapes": kineto(record_shapes=True),
         "torch.profiler, stacks": kineto(with_stack=True),
     }
-    found = in_turn(cases, options.rounds, seconds=100)
+    found = in_turn(cases, options.rounds, seconds=80)
     ns = {m.name: summary(m.samples) for m in found.measurements}
 
     def more(name: str, base: str = "base") -> float:
