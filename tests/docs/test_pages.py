@@ -23,7 +23,7 @@ def test_what_a_page_shows_runs(name: str, tmp_path: Path) -> None:
     for source in (ROOT / "examples").glob("*.py"):
         (tmp_path / "examples").mkdir(exist_ok=True)
         shutil.copy(source, tmp_path / "examples")
-    for source in (Path(__file__).parent / "given").iterdir():
+    for source in (*(Path(__file__).parent / "given").iterdir(), *(ROOT / "tests" / "data" / "ranks").glob("*.gz")):
         shutil.copy(source, tmp_path)
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("run_page.py")), str(PAGES[name])],
