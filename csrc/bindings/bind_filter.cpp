@@ -35,6 +35,7 @@ KernelFilter make_filter(const py::dict& fields) {
   spec.nvtx_exclude = texts("nvtx_exclude");
   spec.operators = texts("operators");
   spec.lines = texts("lines");
+  spec.modules = texts("modules");
   spec.devices = ids("devices");
   spec.contexts = ids("contexts");
   spec.streams = ids("streams");
@@ -126,7 +127,8 @@ std::vector<size_t> select(const KernelFilter& filter, const py::iterable& launc
     const std::vector<std::string_view> operator_views(operators.begin(), operators.end());
     const RangeView ranges{path,          region_views,  region_views, push_pop.views(), start_end.views(),
                            operator_path, operator_views};
-    const bool open = filter.matches_ranges(ranges) && matches_lines(filter, given("stack"));
+    const bool open = filter.matches_ranges(ranges) && matches_lines(filter, given("stack")) &&
+                      filter.matches_module(without_ordinal(utf8(given("module"))));
     if (state.select(filter, launch, filter.name_verdict(parts), open)) out.push_back(index);
     ++index;
   }
@@ -176,6 +178,12 @@ void register_filter(py::module_& m) {
           py::arg("name"))
       .def("matches_lines", &matches_lines, py::arg("stack"),
            "Whether work launched from this stack, [(file, function, line), ...], can be selected.")
+      .def(
+          "matches_module",
+          [](const KernelFilter& f, const py::str& path) {
+            return f.matches_module(without_ordinal(utf8(path)));
+          },
+          py::arg("path"), "Whether work launched in this module can be selected.")
       .def("describe", [](const KernelFilter& f) { return text(f.describe()); })
       .def("name_patterns",
            [](const KernelFilter& f) {
@@ -187,6 +195,7 @@ void register_filter(py::module_& m) {
       .def_property_readonly("needs_regions", &KernelFilter::needs_regions)
       .def_property_readonly("needs_operators", &KernelFilter::needs_operators)
       .def_property_readonly("needs_lines", &KernelFilter::needs_lines)
+      .def_property_readonly("needs_modules", &KernelFilter::needs_modules)
       .def_property_readonly("selects_all", &KernelFilter::selects_all);
 }
 

@@ -48,6 +48,7 @@ std::string KernelFilter::describe() const {
   line.add("not NVTX", s.nvtx_exclude);
   line.add("in operator", s.operators);
   line.add("from line", s.lines);
+  line.add("in module", s.modules);
   line.add("devices", s.devices);
   line.add("contexts", s.contexts);
   line.add("streams", s.streams);

@@ -92,15 +92,16 @@ KernelFilter::KernelFilter(FilterSpec spec) : x_spec(std::move(spec)) {
   x_nvtx_exclude = compile<NvtxExpression>(x_spec.nvtx_exclude, {});
   x_operators = compile<RegionPattern>(x_spec.operators, "operator pattern");
   x_lines = compile<LinePattern>(x_spec.lines, "line pattern");
+  x_modules = compile<ModulePattern>(x_spec.modules, "module pattern");
 
   const bool counts_invocations =
       std::any_of(x_ids.begin(), x_ids.end(), [](const LaunchId& id) { return !id.invocation.any(); });
   x_stateful = counts_invocations || x_spec.skip != 0 || x_spec.count || x_spec.every != 1 ||
                x_spec.skip_before_match != 0;
-  x_selects_all = !x_stateful && !needs_regions() && !needs_lines() && x_include.empty() &&
-                  x_exclude.empty() && x_ids.empty() && x_spec.devices.empty() && x_spec.contexts.empty() &&
-                  x_spec.streams.empty() && x_spec.threads.empty() && x_spec.steps.empty() && !x_spec.grid &&
-                  !x_spec.block;
+  x_selects_all = !x_stateful && !needs_regions() && !needs_lines() && !needs_modules() &&
+                  x_include.empty() && x_exclude.empty() && x_ids.empty() && x_spec.devices.empty() &&
+                  x_spec.contexts.empty() && x_spec.streams.empty() && x_spec.threads.empty() &&
+                  x_spec.steps.empty() && !x_spec.grid && !x_spec.block;
 }
 
 NameVerdict KernelFilter::name_verdict(const NameParts& name) const noexcept {
@@ -140,6 +141,11 @@ bool KernelFilter::matches_lines(std::span<const LineView> stack) const noexcept
            return std::any_of(x_lines.begin(), x_lines.end(),
                               [&](const LinePattern& p) { return p.matches(at); });
          });
+}
+
+bool KernelFilter::matches_module(std::string_view path) const noexcept {
+  return x_modules.empty() || std::any_of(x_modules.begin(), x_modules.end(),
+                                          [&](const ModulePattern& p) { return p.matches(path); });
 }
 
 uint64_t KernelFilter::matching_ids(const LaunchView& launch, const NameVerdict& name) const noexcept {

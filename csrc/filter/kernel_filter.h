@@ -19,6 +19,7 @@
 
 #include "filter/launch_id.h"
 #include "filter/line_pattern.h"
+#include "filter/module_pattern.h"
 #include "filter/name_parts.h"
 #include "filter/pattern.h"
 #include "filter/ranges.h"
@@ -40,6 +41,7 @@ struct FilterSpec {
   std::vector<std::string> nvtx_include, nvtx_exclude;
   std::vector<std::string> operators;  // of PyTorch
   std::vector<std::string> lines;      // of the Python program
+  std::vector<std::string> modules;    // of PyTorch
   std::vector<uint32_t> devices, contexts, streams, threads;
   std::vector<uint32_t> steps;  // training steps, from 0
   std::optional<Dim3> grid, block;
@@ -81,6 +83,9 @@ class KernelFilter {
   // Lines of Python: a third verdict to keep, by stack. Any frame of the stack may match.
   [[nodiscard]] bool matches_lines(std::span<const LineView> stack) const noexcept;
   [[nodiscard]] bool needs_lines() const noexcept { return !x_lines.empty(); }
+  // A module of PyTorch by its path, without_ordinal(): a fourth.
+  [[nodiscard]] bool matches_module(std::string_view path) const noexcept;
+  [[nodiscard]] bool needs_modules() const noexcept { return !x_modules.empty(); }
   [[nodiscard]] bool matches_step(uint32_t step) const noexcept { return listed(x_spec.steps, step - 1); }
   [[nodiscard]] bool matches_device(uint32_t device) const noexcept { return listed(x_spec.devices, device); }
 
@@ -140,6 +145,7 @@ class KernelFilter {
   std::vector<RegionPattern> x_regions, x_exclude_regions, x_operators;
   std::vector<NvtxExpression> x_nvtx_include, x_nvtx_exclude;
   std::vector<LinePattern> x_lines;
+  std::vector<ModulePattern> x_modules;
   bool x_stateful = false, x_selects_all = false;
 };
 

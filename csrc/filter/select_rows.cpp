@@ -65,7 +65,9 @@ uint64_t select_rows(const KernelFilter& filter, const LaunchColumns& columns, s
   std::array<uint32_t, 4> last{};
   std::optional<bool> last_verdict;
   const auto ranges_at = [&](size_t row) {
-    if (filter.needs_lines() && (columns.in_lines.empty() || columns.in_lines[row] == 0)) return false;
+    if ((filter.needs_lines() || filter.needs_modules()) &&
+        (columns.in_lines.empty() || columns.in_lines[row] == 0))
+      return false;
     if (!filter.needs_regions()) return true;
     const std::array key{at(columns.region, row), at(columns.nvtx, row), at(columns.start_end, row),
                          at(columns.operators, row)};

@@ -16,8 +16,9 @@ struct LaunchColumns {
   std::span<const uint32_t> name;                                // codes into names
   std::span<const uint32_t> region, nvtx, start_end, operators;  // codes into ranges
   std::span<const uint32_t> device, context, stream, thread, step;
-  std::span<const uint32_t> config;   // rows of configs
-  std::span<const uint8_t> in_lines;  // by row: KernelFilter::matches_lines of its stack; empty: of none
+  std::span<const uint32_t> config;  // rows of configs
+  std::span<const uint8_t>
+      in_lines;  // by row: KernelFilter::matches_lines of its stack, and matches_module; empty: of none
   std::span<const uint32_t> order;  // correlation IDs: rows are judged in ascending order, ties in row order
   std::span<const LaunchView> configs;  // only grid, block and shared_memory are read
   std::span<const std::string> names;   // by code; only used codes are looked at

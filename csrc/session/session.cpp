@@ -231,6 +231,7 @@ void Session::start(bool armed) {
     activity.detach();
     x_decoder.reset();
     g_frame_source.store(nullptr);
+    g_module_source.store(nullptr);
     forget_labels();
     x_state = State::kIdle;
     x_pid = 0;
@@ -366,6 +367,7 @@ std::shared_ptr<Store> Session::stop() {
   x_final = counts();
   x_decoder->finish();
   g_frame_source.store(nullptr);
+  g_module_source.store(nullptr);
   forget_labels();
   x_state = State::kStopped;
   leave_place();

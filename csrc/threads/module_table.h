@@ -55,7 +55,7 @@ class ModuleTable {
   // With the GIL.
   void set_name(uint32_t number, const ModuleName& name) noexcept;
   [[nodiscard]] bool is_named(uint32_t number) const noexcept {
-    return x_records[number].name.load(std::memory_order_acquire) != 0;
+    return number < kRecords && x_records[number].name.load(std::memory_order_acquire) != 0;
   }
   [[nodiscard]] ModuleName name(uint32_t number) const noexcept;
   [[nodiscard]] ModuleRecord& record(uint32_t number) noexcept { return x_records[number]; }

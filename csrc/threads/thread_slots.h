@@ -167,6 +167,9 @@ inline std::atomic<TaskKey> g_task_key{nullptr};
 // Set by the bindings; called in a CUPTI callback, without the GIL.
 using FrameSource = uint32_t (*)() noexcept;
 inline std::atomic<FrameSource> g_frame_source{nullptr};
+// The same, which of PyTorch's modules runs on the calling thread: its number in g_module_table. For
+// operators.
+inline std::atomic<FrameSource> g_module_source{nullptr};
 
 // Open operators are part of a launch's scopes: those of the level "launch", for which there are no events.
 inline std::atomic<bool> g_operators_are_scopes{false};

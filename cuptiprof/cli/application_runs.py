@@ -45,6 +45,7 @@ _LISTS = {
     "kernel_id": "--kernel-id",
     "nvtx_include": "--nvtx-include",
     "line_include": "--line-include",
+    "module_include": "--module-include",
     "nvtx_exclude": "--nvtx-exclude",
 }
 

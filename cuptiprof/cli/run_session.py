@@ -88,17 +88,19 @@ def _filter(arguments: argparse.Namespace) -> Any:
     except ValueError:
         raise FilterError(f"--devices {a.devices}: not a list of numbers", hint="for example --devices 0,2") from None
     ncu = a.kernel_name or a.kernel_id or a.nvtx_include or a.nvtx_exclude
-    lines = a.line_include
+    lines, modules = a.line_include, a.module_include
     if a.kernels and ncu:
         raise FilterError("--kernels (nvprof) and -k/--kernel-id/--nvtx-include (ncu) do not go together")
     if a.kernels and all(spec.startswith("regex:") and spec.count(":") == 1 for spec in a.kernels):
         # profile(kernels="regex:...") as it is written in Python; as a regex of nvprof's it could match nothing.
-        return KernelFilter(list(a.kernels), lines=lines, devices=devices, skip=a.launch_skip, count=a.launch_count)
+        return KernelFilter(
+            list(a.kernels), lines=lines, modules=modules, devices=devices, skip=a.launch_skip, count=a.launch_count
+        )
     if a.kernels:
         return KernelFilter.from_nvprof(
-            a.kernels, lines=lines, devices=devices, skip=a.launch_skip, count=a.launch_count
+            a.kernels, lines=lines, modules=modules, devices=devices, skip=a.launch_skip, count=a.launch_count
         )
-    if ncu or lines or devices or a.launch_skip or a.launch_count is not None or a.launch_skip_before_match:
+    if ncu or lines or modules or devices or a.launch_skip or a.launch_count is not None or a.launch_skip_before_match:
         return KernelFilter.from_ncu(
             kernel_name=a.kernel_name,
             kernel_id=a.kernel_id,
@@ -106,6 +108,7 @@ def _filter(arguments: argparse.Namespace) -> Any:
             nvtx_include=a.nvtx_include,
             nvtx_exclude=a.nvtx_exclude,
             lines=lines,
+            modules=modules,
             skip=a.launch_skip,
             count=a.launch_count,
             skip_before_match=a.launch_skip_before_match,

@@ -45,6 +45,8 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--devices", metavar="LIST", help="device ordinals, comma-separated")
     which.add_argument("--line-include", action="append", metavar="PATTERN",
                        help="what is launched from a file (train.py), a line of it (train.py:42) or a function (Model.forward)")  # fmt: skip
+    which.add_argument("--module-include", action="append", metavar="PATTERN",
+                       help="what is launched in a module of PyTorch (layers.3.attn, Net.head, *.attn)")  # fmt: skip
     which.add_argument("--nvtx-include", action="append", metavar="EXPR", help="regions and NVTX ranges to keep")
     which.add_argument("--nvtx-exclude", action="append", metavar="EXPR", help="regions and NVTX ranges to leave out")
 

@@ -45,6 +45,9 @@ class KernelFilter:
         lines: the launch must come from there, or from what was called from there: a file ("train.py"), a line of it
             ("train.py:42") or a function ("Model.forward"), by the whole name or its end, with wildcards. A session keeps whole
             Python stacks for it.
+        modules: the launch must be made in there, or in what was called from there: a module of PyTorch by its path
+            ("layers.3.attn", "Net.head"), the end of it, or a glob of either. A session knows modules for it; with counters the launches that
+            first show a module that was made meanwhile are not counted.
         devices, streams, contexts, threads: one ID or several (device ordinals, CUPTI stream and context
             IDs, system thread IDs).
         steps: training steps (``step()`` ends one), from 0: one number or several, ``range(10, 13)``.
@@ -74,6 +77,7 @@ class KernelFilter:
         exclude_regions: Texts = None,
         operators: Texts = None,
         lines: Texts = None,
+        modules: Texts = None,
         devices: Ids = None,
         streams: Ids = None,
         contexts: Ids = None,
@@ -95,6 +99,7 @@ class KernelFilter:
             exclude_regions=texts("exclude_regions", exclude_regions),
             operators=texts("operators", operators),
             lines=texts("lines", lines),
+            modules=texts("modules", modules),
             devices=ids("devices", devices),
             streams=ids("streams", streams),
             contexts=ids("contexts", contexts),
@@ -135,6 +140,7 @@ class KernelFilter:
         kernels: str | Iterable[str],
         *,
         lines: Texts = None,
+        modules: Texts = None,
         devices: Ids = None,
         skip: int = 0,
         count: int | None = None,
@@ -143,7 +149,7 @@ class KernelFilter:
 
         The text is a regular expression on the demangled name, or the four fields
         "context:stream:name:invocation" ("::gemm:1": the first run of each kernel whose name contains gemm).
-        Several strings select what any of them selects. ``lines``, ``devices``, ``skip`` and ``count`` are those of
+        Several strings select what any of them selects. ``lines``, ``modules``, ``devices``, ``skip`` and ``count`` are those of
         KernelFilter.
 
         Raises:
@@ -152,6 +158,7 @@ class KernelFilter:
         return cls._from(
             nvprof_kernels=texts("kernels", kernels),
             lines=texts("lines", lines),
+            modules=texts("modules", modules),
             devices=ids("devices", devices),
             skip=integer("skip", skip),
             count=None if count is None else integer("count", count),
@@ -167,6 +174,7 @@ class KernelFilter:
         nvtx_include: Texts = None,
         nvtx_exclude: Texts = None,
         lines: Texts = None,
+        modules: Texts = None,
         skip: int = 0,
         count: int | None = None,
         skip_before_match: int = 0,
@@ -182,7 +190,7 @@ class KernelFilter:
             nvtx_include: ``--nvtx-include`` expressions; regions count as push/pop ranges of the default
                 domain.
             nvtx_exclude: ``--nvtx-exclude`` expressions.
-            lines: as in KernelFilter; ncu has nothing like it.
+            lines, modules: as in KernelFilter; ncu has nothing like them.
             skip: ``-s/--launch-skip``, matching launches.
             count: ``-c/--launch-count``, matching launches.
             skip_before_match: ``--launch-skip-before-match``, launches of any kind.
@@ -199,6 +207,7 @@ class KernelFilter:
             nvtx_include=texts("nvtx_include", nvtx_include),
             nvtx_exclude=texts("nvtx_exclude", nvtx_exclude),
             lines=texts("lines", lines),
+            modules=texts("modules", modules),
             skip=integer("skip", skip),
             count=None if count is None else integer("count", count),
             skip_before_match=integer("skip_before_match", skip_before_match),
@@ -258,7 +267,7 @@ class KernelFilter:
             start_end_codes=kernels.codes("nvtx_start_end"),
             operator_codes=kernels.codes("operator"),
             order=kernels["correlation_id"],
-            in_lines=self._in_lines(kernels) if self.needs_lines else None,
+            in_lines=self._in_lines(kernels) if self.needs_lines or self.needs_modules else None,
         )
         if refused:
             raise FilterError(
@@ -268,15 +277,19 @@ class KernelFilter:
         return selected
 
     def _in_lines(self, kernels: Table) -> npt.NDArray[np.uint8]:
-        """By row, whether its stack is one that the filter's lines select."""
+        """By row, whether the filter's lines and modules select its stack and its module."""
         import numpy as np
 
+        used, which = np.unique(kernels.codes("module"), return_inverse=True)
+        in_modules = np.array([self._native.matches_module(kernels.strings[int(c)]) for c in used], np.uint8)[which]
+        if not self.needs_lines:
+            return in_modules
         if kernels.stacks is None:
             raise FilterError("this filter needs the stacks of the run", hint="Use the kernels table of a result.")
         stacks = PythonStacks(kernels.stacks)
         used, which = np.unique(kernels.codes("stack"), return_inverse=True)
         verdicts = [self._native.matches_lines(stacks.places(int(stack))) for stack in used]
-        return np.array(verdicts, np.uint8)[which]
+        return np.array(verdicts, np.uint8)[which] & in_modules
 
     def _needs_configs(self) -> bool:
         f = self._fields
@@ -315,6 +328,17 @@ class KernelFilter:
         return self._native.needs_operators
 
     @property
+    def needs_modules(self) -> bool:
+        """True when the filter looks at PyTorch's modules."""
+        return self._native.needs_modules
+
+    @property
+    def is_applied_late(self) -> bool:
+        """True when a session can tell which launches are selected only when it ends: they are counted, or it is only then sure
+        of their modules."""
+        return self.is_stateful or self.needs_modules
+
+    @property
     def names_nvtx(self) -> bool:
         """True when the filter has expressions about NVTX ranges."""
         return bool(self._fields["nvtx_include"] or self._fields["nvtx_exclude"])
@@ -350,6 +374,7 @@ _LISTS = (
     "nvtx_exclude",
     "operators",
     "lines",
+    "modules",
     "devices",
     "contexts",
     "streams",

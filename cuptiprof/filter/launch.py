@@ -15,7 +15,8 @@ class Launch:
     ``mangled``, ``demangled`` and the function name are derived from what is given. ``push_pop`` and
     ``start_end`` map an NVTX domain ("" is the default one) to the names of its open ranges, push/pop ones
     bottom first. ``stack`` has (file, function, line) of the Python frames, the innermost first. ``region`` is the path of the
-    innermost open region ("fwd/attn"), ``operator`` that of the innermost operator of PyTorch ("aten::linear/aten::addmm"). ``step`` is the training step; None: none was marked. ``shared_memory`` is in bytes,
+    innermost open region ("fwd/attn"), ``operator`` that of the innermost operator of PyTorch ("aten::linear/aten::addmm"), ``module``
+    that of its module ("Net.head"). ``step`` is the training step; None: none was marked. ``shared_memory`` is in bytes,
     static + dynamic; sizes are (x, y, z).
     """
 
@@ -37,6 +38,7 @@ class Launch:
     step: int | None = None
     stack: Sequence[tuple[str, str, int]] = ()
     operator: str = ""
+    module: str = ""
 
     def __post_init__(self) -> None:
         for what in ("grid", "block"):

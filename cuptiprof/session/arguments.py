@@ -61,7 +61,7 @@ class Arguments:
         Raises:
             BudgetError: the budget is too small for the buffers. SessionError: Python's lines are asked for and cannot be read.
         """
-        whole_run = self.filter is not None and self.filter.is_stateful  # selected after the run
+        whole_run = self.filter is not None and self.filter.is_applied_late
         sources = self.sources
         if self.filter is not None and self.filter.needs_lines:
             sources = replace(sources, frames=2)
@@ -171,15 +171,22 @@ def check_arguments(
 
 
 def _with_those_of(kernel_filter: KernelFilter | None, sources: Sources) -> Sources:
-    """What names NVTX ranges or operators must see them: the cheap way will do."""
-    if kernel_filter is None:
-        return sources
-    cheap = parse_sources({"nvtx": "launch", "operators": "launch"})
+    """A session must know what its filter names (NVTX ranges, operators: the cheap way will do; modules), and operators where modules
+    are asked for: backward knows by them whose it is."""
+    if kernel_filter is not None:
+        sources = _with_what_is_named(kernel_filter, sources)
+    return replace(sources, operators=sources.operators or _CHEAP.operators) if sources.modules else sources
+
+
+_CHEAP = parse_sources({"nvtx": "launch", "operators": "launch"})
+
+
+def _with_what_is_named(kernel_filter: KernelFilter, sources: Sources) -> Sources:
     if kernel_filter.names_nvtx and not sources.nvtx:
-        sources = replace(sources, nvtx=cheap.nvtx)
+        sources = replace(sources, nvtx=_CHEAP.nvtx)
     if kernel_filter.needs_operators and not sources.operators:
-        sources = replace(sources, operators=cheap.operators)
-    return sources
+        sources = replace(sources, operators=_CHEAP.operators)
+    return replace(sources, modules=sources.modules or kernel_filter.needs_modules)
 
 
 def _make_filter(

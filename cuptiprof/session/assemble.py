@@ -126,7 +126,7 @@ def assemble(
     result = Result(tables, metadata, losses)
     if kernel_filter is None:
         return result, warned
-    if kernel_filter.is_stateful:
+    if kernel_filter.is_applied_late:
         mask = _counted_mask(result, kernel_filter, counters)
         losses["filter_rejected"] += int((~mask).sum())
         result = Result({**result.tables, "kernels": result.kernels.where(mask)}, result.metadata, losses)
@@ -152,7 +152,7 @@ def _note(metadata: dict[str, Any], text: str) -> None:
 
 def _counted_mask(result: Result, kernel_filter: KernelFilter, counters: LiveCounters | None) -> Array:
     """Which kernels a filter with skip and count keeps. Launches with counters were chosen as they came; else now, in order."""
-    if counters is not None and counters.plan.strategy == "replay":
+    if kernel_filter.is_stateful and counters is not None and counters.plan.strategy == "replay":
         import numpy as np
 
         return np.isin(result.kernels["correlation_id"], result.metric_ranges["correlation_id"])

@@ -613,10 +613,8 @@ class profile:
     def _spill_header(self) -> dict[str, Any]:
         """For whoever opens the folder when this process was killed."""
         notes = []
-        if self._arguments.filter is not None and self._arguments.filter.is_stateful:
-            notes.append(
-                f"{self._arguments.filter.describe()} was not applied: launches are counted when the session stops"
-            )
+        if self._arguments.filter is not None and self._arguments.filter.is_applied_late:
+            notes.append(f"{self._arguments.filter.describe()} was not applied: that is done when the session stops")
         if self._counters is not None:
             notes.append("hardware counters were in memory only")
         return {"metadata": run_metadata(self._run()), "notes": notes}

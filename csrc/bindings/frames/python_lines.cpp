@@ -7,6 +7,7 @@
 #include "bindings/frames/interpreter_frames.h"
 #include "bindings/frames/line_table.h"
 #include "bindings/frames/module_calls.h"
+#include "threads/forward_modules.h"
 #include "threads/thread_slots.h"
 
 namespace cuptiprof {
@@ -179,12 +180,16 @@ uint32_t current_line(Frame* innermost) noexcept {
   return remembered(hash, python, module);
 }
 
-uint32_t current_module(Frame* innermost) noexcept {
+uint32_t module_of_call(Frame* innermost) noexcept {
   uint32_t depth = 0;
   ModuleCall call;
   for (Frame* f = innermost; f && !call.is_found() && depth < kMaxDepth; f = next_python(caller(f)), ++depth)
     call.look_at(f);
-  const uint32_t module = call.module();
+  return call.module();
+}
+
+uint32_t current_module(Frame* innermost) noexcept {
+  const uint32_t module = module_of_call(innermost);
   if (module == 0) return 0;
   const uint64_t hash = fold_module(2, module);
   const uint32_t node = g_frame_tree.find(hash);
@@ -226,6 +231,11 @@ uint32_t frame_here() noexcept {
   return level == FrameLevel::kLine ? current_line<modules>(innermost) : current_stack<modules>(innermost);
 }
 
+uint32_t module_here() noexcept {
+  const PyThreadState* ts = PyGILState_GetThisThreadState();
+  return ts ? module_of_call(next_python(frames::innermost(ts))) : 0;
+}
+
 FrameSource source_of(FrameLevel level, bool modules) noexcept {
   if (level == FrameLevel::kLine)
     return modules ? &frame_here<FrameLevel::kLine, true> : &frame_here<FrameLevel::kLine, false>;
@@ -257,6 +267,8 @@ void start_frames(FrameLevel level, bool modules, const FrameOrigins& from) {
   if (modules) {
     g_module_table.map();
     g_module_table.forget();
+    g_forward_modules.map();
+    g_forward_modules.forget();
   }
   auto& prefixes = origins().prefixes;
   prefixes.clear();
@@ -265,6 +277,7 @@ void start_frames(FrameLevel level, bool modules, const FrameOrigins& from) {
   std::stable_sort(prefixes.begin(), prefixes.end(),
                    [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
   g_frames_lost.store(0);
+  g_module_source.store(modules ? &module_here : nullptr);
   g_frame_source.store(source_of(level, modules));
 }
 

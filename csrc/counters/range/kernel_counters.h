@@ -56,7 +56,7 @@ class KernelCounters final : public CounterStrategy, public LaunchObserver {
   }
   bool looks_at_lines() const noexcept override {
     const KernelFilter* f = x_options.selector.filter.get();
-    return f && f->needs_lines() && f->spec().skip_before_match == 0;
+    return f && (f->needs_lines() || f->needs_modules()) && f->spec().skip_before_match == 0;
   }
   bool entered(const LaunchEvent& launch) noexcept override;
   void left(const LaunchEvent& launch) noexcept override;

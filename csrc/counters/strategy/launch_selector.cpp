@@ -7,6 +7,7 @@
 #include "filter/kernel_filter.h"
 #include "filter/open_ranges.h"
 #include "filter/stack_lines.h"
+#include "threads/module_table.h"
 #include "threads/open_start_end.h"
 #include "threads/thread_slots.h"
 
@@ -16,6 +17,13 @@ namespace {
 constexpr std::string_view kCommunicating[] = {
     "nccl",      "nvshmem",  "msccl",      "cross_device_reduce", "all_reduce",    "allreduce", "all_gather",
     "allgather", "alltoall", "all_to_all", "reduce_scatter",      "reducescatter", "multimem",  "symm_mem"};
+
+// Path of a module of g_module_table, without an ordinal; 0: none.
+std::string module_path(uint32_t module) {
+  if (module == 0) return {};
+  const ModuleName name = g_module_table.name(module);
+  return std::string(name.root_class) + (name.path.empty() ? "" : ".") + std::string(name.path);
+}
 
 }  // namespace
 
@@ -98,13 +106,18 @@ bool LaunchSelector::selects_path(std::span<const uint32_t> regions, std::span<c
 }
 
 bool LaunchSelector::selects_line(uint32_t frame) noexcept {
-  if (!x_options.filter || !x_options.filter->needs_lines()) return true;
+  const KernelFilter* filter = x_options.filter.get();
+  if (!filter || (!filter->needs_lines() && !filter->needs_modules())) return true;
   const uint64_t key = LaunchGate::line_key(frame);
   const uint32_t epoch = g_launch_gate.epoch();
   const uint32_t known = g_launch_gate.lines.find(key, epoch);
   if (known != VerdictCache::kNone) return known == LaunchGate::kWanted;
   try {
-    const bool selected = x_options.filter->matches_lines(lines_of_stack(g_frame_tree.python_of(frame)));
+    const uint32_t module = g_frame_tree.module_of(frame);
+    // A module gets its name soon after it is first seen: until then nobody knows.
+    if (filter->needs_modules() && module != 0 && !g_module_table.is_named(module)) return false;
+    const bool selected = filter->matches_lines(lines_of_stack(g_frame_tree.python_of(frame))) &&
+                          filter->matches_module(module_path(module));
     const std::lock_guard lock(x_mutex);
     g_launch_gate.lines.put(key, epoch, selected ? LaunchGate::kWanted : LaunchGate::kRefused);
     return selected;
