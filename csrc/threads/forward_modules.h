@@ -9,6 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "threads/module_table.h"
+#include "threads/open_operators.h"
+
 namespace cuptiprof {
 
 class ForwardModules {
@@ -18,7 +21,7 @@ class ForwardModules {
   // Nothing is known any more. Before a session.
   void forget() noexcept;
 
-  // `module`: a number of g_module_table; 0: none ran.
+  // `module`: a number of g_module_table, kNoModule or kUnknownModule.
   void put(uint64_t thread, uint64_t sequence, uint32_t module) noexcept {
     if (!x_entries) return;
     Entry& e = x_entries[place_of(thread, sequence)];
@@ -26,16 +29,15 @@ class ForwardModules {
     e.module.store(module, std::memory_order_release);
     e.key.store(key_of(thread, sequence), std::memory_order_release);
   }
-  // kUnknown: its forward was not seen, or long ago.
+  // kUnknownModule: its forward was not seen, or long ago.
   [[nodiscard]] uint32_t find(uint64_t thread, uint64_t sequence) const noexcept {
-    if (!x_entries) return 0;
+    if (!x_entries) return kUnknownModule;
     const Entry& e = x_entries[place_of(thread, sequence)];
     const uint64_t key = e.key.load(std::memory_order_acquire);
     const uint32_t module = e.module.load(std::memory_order_acquire);
     return key == key_of(thread, sequence) && e.key.load(std::memory_order_relaxed) == key ? module
-                                                                                           : kUnknown;
+                                                                                           : kUnknownModule;
   }
-  static constexpr uint32_t kUnknown = ~0u;  // no number of g_module_table
 
  private:
   static constexpr size_t kEntries = size_t{1} << 20;
@@ -54,5 +56,9 @@ class ForwardModules {
 };
 
 inline constinit ForwardModules g_forward_modules;
+
+// Where Python stands (a node of g_frame_tree), with the module of the node of backward that runs on this
+// thread in the place of the one around it.
+uint32_t of_node(uint32_t frame, const NodeModule& node) noexcept;
 
 }  // namespace cuptiprof

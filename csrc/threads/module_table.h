@@ -20,6 +20,9 @@ struct ModuleRecord {
   std::atomic<uint32_t> is_moved{0};       // 1: it was found somewhere else later
 };
 
+// In the place of a number: what is certain is that no module ran, or that nobody knows which.
+inline constexpr uint32_t kNoModule = ~0u - 1, kUnknownModule = ~0u;
+
 // What a module is called: its place in the outermost module around it.
 struct ModuleName {
   std::string_view root_class;  // name of that one's class

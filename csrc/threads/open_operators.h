@@ -11,12 +11,23 @@
 #include <cstdint>
 #include <span>
 
+#include "threads/module_table.h"
 #include "threads/scope_trie.h"
 
 namespace cuptiprof {
 
 // What threads noted under an older number is forgotten (OpenOperators::forget_all).
 inline std::atomic<uint32_t> g_operators_epoch{1};
+
+// Which of PyTorch's modules a node of backward works for.
+struct NodeModule {
+  // That of the operator which made it (ForwardModules::find); 0: it is no such node.
+  uint32_t module = 0;
+  uint32_t around = 0;  // what runs on this thread when the node begins: work of this one is the node's
+};
+
+// In the place of a module: the node that begins next inside says which.
+inline constexpr uint32_t kNodeToCome = ~0u - 2;
 
 class OpenOperators {
  public:
@@ -30,10 +41,10 @@ class OpenOperators {
     return depth() < kMax;
   }
   // Owner, where there is room. `call`: which operator it is, as long as it runs; `id`: of its event, 0:
-  // none.
-  void push(uint64_t call, uint32_t label, uint64_t id) noexcept {
+  // none; `of`: of a node of backward.
+  void push(uint64_t call, uint32_t label, uint64_t id, const NodeModule& of = {}) noexcept {
     const uint32_t n = depth();
-    put(n, call, id, label);
+    put(n, call, id, label, of);
     x_depth.store(n + 1, std::memory_order_release);
   }
   // Owner: the operator ends. False: it is not open here. `id`: of its event.
@@ -90,6 +101,23 @@ class OpenOperators {
     for (uint32_t i = 0; i < n; ++i) out[i] = label(i);
     return n;
   }
+  // Owner: the engine's work around a node (kNodeToCome), the innermost entry, is the node's.
+  void node_comes(uint32_t module) noexcept {
+    settle();
+    const uint32_t n = depth();
+    if (n != 0 && x_entries[n - 1].module.load(std::memory_order_relaxed) == kNodeToCome)
+      x_entries[n - 1].module.store(module, std::memory_order_relaxed);
+  }
+  // Owner: of the innermost node of backward. One that is to come: nobody knows yet.
+  [[nodiscard]] NodeModule node_module() const noexcept {
+    if (x_epoch.load(std::memory_order_relaxed) != epoch()) return {};
+    for (uint32_t i = depth(); i-- > 0;)
+      if (const uint32_t module = x_entries[i].module.load(std::memory_order_relaxed); module != 0)
+        return {module == kNodeToCome ? kUnknownModule : module,
+                x_entries[i].around.load(std::memory_order_relaxed)};
+    return {};
+  }
+
   // When the slot gets a new owner.
   void clear() noexcept {
     x_depth.store(0, std::memory_order_release);
@@ -101,17 +129,19 @@ class OpenOperators {
   struct Entry {
     std::atomic<uint64_t> call{0};
     std::atomic<uint64_t> id{0};
-    std::atomic<uint32_t> label{0};
+    std::atomic<uint32_t> label{0}, module{0}, around{0};
   };
   static uint32_t epoch() noexcept { return g_operators_epoch.load(std::memory_order_relaxed); }
   uint32_t depth() const noexcept { return x_depth.load(std::memory_order_relaxed); }
   uint32_t label(uint32_t i) const noexcept { return x_entries[i].label.load(std::memory_order_relaxed); }
 
-  void put(uint32_t at, uint64_t call, uint64_t id, uint32_t label) noexcept {
+  void put(uint32_t at, uint64_t call, uint64_t id, uint32_t label, const NodeModule& of) noexcept {
     Entry& e = x_entries[at];
     e.call.store(0, std::memory_order_release);
     e.id.store(id, std::memory_order_release);
     e.label.store(label, std::memory_order_relaxed);
+    e.module.store(of.module, std::memory_order_relaxed);
+    e.around.store(of.around, std::memory_order_relaxed);
     e.call.store(call, std::memory_order_release);
     x_known = std::min(x_known, at);
   }
@@ -120,7 +150,8 @@ class OpenOperators {
     for (uint32_t i = at; i + 1 < n; ++i) {
       const Entry& from = x_entries[i + 1];
       put(i, from.call.load(std::memory_order_relaxed), from.id.load(std::memory_order_relaxed),
-          from.label.load(std::memory_order_relaxed));
+          from.label.load(std::memory_order_relaxed),
+          {from.module.load(std::memory_order_relaxed), from.around.load(std::memory_order_relaxed)});
     }
     x_depth.store(n - 1, std::memory_order_release);
     x_known = std::min(x_known, at);

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/spsc_ring.h"
+#include "threads/forward_modules.h"
 #include "threads/launch_scopes.h"
 #include "threads/open_operators.h"
 #include "threads/open_regions.h"
@@ -30,7 +31,8 @@ enum class EventKind : uint32_t {
   kMark,            // id = label, metadata: an NVTX mark
   kStep,            // id = number of the training step that begins, from 0
   // PyTorch's operators (regions/operator_tracker.h).
-  kOperatorDetail,  // of the next one on this thread: task = its forward thread, id = number of its inputs
+  kOperatorDetail,  // of the next one on this thread: task = its forward thread, object = its module, id =
+                    // number of its inputs
   kOperatorEnter,   // id = label, object = torch's sequence number + 1
   kOperatorExit,    // region = what its entry has (region_id), here or on another thread
   // CUDA graphs (graphs/graph_tracker.h). object = node's ID or executable graph's handle.
@@ -179,7 +181,9 @@ inline LaunchOrigin launch_origin(ThreadSlot& slot) noexcept {
   const FrameSource frame = g_frame_source.load(std::memory_order_relaxed);
   uint32_t scopes = slot.scopes.node();
   if (g_operators_are_scopes.load(std::memory_order_relaxed)) scopes = slot.operators.node(scopes);
-  return {scopes, frame ? frame() : 0};
+  uint32_t at = frame ? frame() : 0;
+  if (g_module_source.load(std::memory_order_relaxed)) at = of_node(at, slot.operators.node_module());
+  return {scopes, at};
 }
 
 }  // namespace cuptiprof

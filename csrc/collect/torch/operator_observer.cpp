@@ -5,6 +5,7 @@
 
 #include "collect/regions/operator_inputs.h"
 #include "collect/regions/regions.h"
+#include "collect/torch/operator_modules.h"
 #include "collect/torch/operator_names.h"
 #include "threads/thread_slots.h"
 
@@ -43,15 +44,20 @@ NoContext operator_begins(const RecordFunction& call) {
     return {};
   }
   const auto scope = field<uint8_t>(call, g_layout.scope);
-  const uint32_t label = operator_label(g_library.name(&call), scope);
+  const char* name = g_library.name(&call);
+  const uint32_t label = operator_label(name, scope);
   const uint64_t forward_thread =
       scope == kBackwardScope ? field<uint64_t>(call, g_layout.forward_thread) : 0;
+  const int64_t sequence = field<int64_t>(call, g_layout.sequence);
+  const OperatorModule of =
+      module_of_operator(*slot, name, scope == kBackwardScope,
+                         slot->torch_thread.load(std::memory_order_relaxed), forward_thread, sequence);
   uint64_t id = 0;
   if (level == ScopeLevel::kFull) {
     const uint64_t task = task_of_operator();
     const int64_t time = now_ns();
     const FrameSource frame_source = g_frame_source.load(std::memory_order_relaxed);
-    const uint32_t frame = frame_source ? frame_source() : 0;
+    const uint32_t frame = frame_source ? of_node(frame_source(), of.within) : 0;
     const uint32_t inputs =
         g_wants_inputs.load(std::memory_order_relaxed) ? inputs_of(call, g_input_layout) : 0;
     const bool has_detail = forward_thread != 0 || frame != 0 || inputs != 0;
@@ -62,7 +68,6 @@ NoContext operator_begins(const RecordFunction& call) {
                                         .kind = EventKind::kOperatorDetail},
                                        slot->open_regions + 2))
       count(g_region_overflow);
-    const int64_t sequence = field<int64_t>(call, g_layout.sequence);
     id = push_opening(*slot, {.time = time,
                               .task = task,
                               .object = static_cast<uint64_t>(sequence + 1),
@@ -71,7 +76,7 @@ NoContext operator_begins(const RecordFunction& call) {
     if (id == 0) [[unlikely]]
       return {};
   }
-  slot->operators.push(reinterpret_cast<uint64_t>(&call), label, id);
+  slot->operators.push(reinterpret_cast<uint64_t>(&call), label, id, of.node);
   return {};
 }
 

@@ -1,0 +1,44 @@
+// Which module an operator of PyTorch works for: the one whose call runs, and in backward that of the
+// operator which made the node.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "threads/thread_slots.h"
+
+namespace cuptiprof::torch {
+
+struct OperatorModule {
+  NodeModule node;    // of a node of backward
+  NodeModule within;  // the same, or of the one that it is part of
+};
+
+// What the engine does around a node of backward: it does not say which node that is, which begins inside.
+inline constexpr std::string_view kAroundNode = "autograd::engine::evaluate_function: ";
+
+// Of the operator that begins now on the calling thread. `thread`: torch's number of it; `sequence`: -1:
+// none.
+inline OperatorModule module_of_operator(ThreadSlot& slot, const char* name, bool is_node, uint64_t thread,
+                                         uint64_t forward_thread, int64_t sequence) noexcept {
+  const FrameSource source = g_module_source.load(std::memory_order_relaxed);
+  if (!source) return {};
+  const uint32_t here = source();
+  OperatorModule out{{}, slot.operators.node_module()};
+  if (is_node) {
+    // One without a number was made by no operator: it adds up the gradient of a parameter.
+    const uint32_t module =
+        sequence < 0 ? kNoModule : g_forward_modules.find(forward_thread, static_cast<uint64_t>(sequence));
+    out.node = out.within = {module, here};
+    slot.operators.node_comes(module);
+  } else if (sequence >= 0) {
+    const bool is_of_node = out.within.module != 0 && out.within.around == here;
+    const uint32_t module = is_of_node ? out.within.module : here;
+    g_forward_modules.put(thread, static_cast<uint64_t>(sequence), module != 0 ? module : kNoModule);
+  } else if (std::strncmp(name, kAroundNode.data(), kAroundNode.size()) == 0) {
+    out.node = {kNodeToCome, here};
+  }
+  return out;
+}
+
+}  // namespace cuptiprof::torch
