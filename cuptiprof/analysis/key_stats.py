@@ -11,7 +11,7 @@ from cuptiprof.analysis.aggregate import Int64, sum_by_group
 from cuptiprof.analysis.flops import operator_flops
 from cuptiprof.analysis.gpu_work import named_work, traced_graphs
 from cuptiprof.analysis.host_tree import HostKind, HostTree, host_tree
-from cuptiprof.analysis.operator_stacks import Frames, frame_texts, operator_stacks
+from cuptiprof.analysis.operator_stacks import Frames, frame_texts, operator_origins
 from cuptiprof.data.codes import distinct_rows
 from cuptiprof.data.enums import ALLOCATOR_ACTIONS, code_of
 from cuptiprof.data.result import Result
@@ -184,7 +184,7 @@ def _host(result: Result, tree: HostTree, memory: Int64) -> _Events:
         memory_total=tree.nesting.subtree_sum(memory),
         scope=tree.column(result, "scope"),
         shapes=tree.column(result, "shapes"),
-        stack=operator_stacks(result, tree),
+        stack=operator_origins(result, tree, "stack"),
     )
 
 

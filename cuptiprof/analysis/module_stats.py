@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuptiprof.analysis.aggregate import Int64, sum_by_group
-from cuptiprof.analysis.host_tree import HostKind, host_tree
+from cuptiprof.analysis.host_tree import HostKind, HostTree, host_tree
+from cuptiprof.analysis.operator_stacks import operator_origins
 from cuptiprof.analysis.region_tree import RegionTree, path_tree
 from cuptiprof.analysis.tensor_cores import tensor_core_ns
 from cuptiprof.data.result import Result
+from cuptiprof.data.tables import Table
 
 _WORK = ("kernels", "memcpys", "memsets")
 
@@ -41,25 +43,25 @@ class ModuleStats:
 def module_stats(result: Result) -> ModuleStats:
     """Every module that launched work, or in which an operator ran."""
     tables = [result.tables[name] for name in _WORK]
-    operators = result.operators
-    tree = path_tree(operators.strings, [t.codes("module") for t in (*tables, operators)], lambda path: path.split("."))
+    events = host_tree(result)
+    of_place = operator_origins(result, events, "module")
+    modules = [_modules(result, events, of_place, table) for table in tables]
+    tree = path_tree(result.operators.strings, [*modules, of_place], lambda path: path.split("."))
     device, tensor, backward = (np.zeros(len(tree), np.int64) for _ in range(3))
-    for table in tables:
-        node, duration = tree.nodes(table.codes("module")), table["duration"]
+    for table, codes in zip(tables, modules, strict=True):
+        node, duration = tree.nodes(codes), table["duration"]
         device += sum_by_group(node, duration, len(tree))
         tensor += sum_by_group(node, tensor_core_ns(result, table), len(tree))
         backward += sum_by_group(node, np.where(table["backward"] > 0, duration, 0), len(tree))
     count = host = None
-    if len(operators):
-        host = np.zeros(len(tree), np.int64)
-        events = host_tree(result)
-        mine = np.flatnonzero(events.kind == HostKind.OPERATOR)
-        node = tree.nodes(events.column(result, "module")[mine])
+    if len(result.operators):
+        mine = np.flatnonzero((events.kind == HostKind.OPERATOR) & ~events.is_annotation)
+        node = tree.nodes(of_place[mine])
         # What an operator's own CUDA calls took is the module's, too.
         duration = events.host_self() + events.nesting.children_sum(
             np.where(events.kind == HostKind.CALL, events.end - events.start, 0)
         )
-        host += sum_by_group(node, duration[mine], len(tree))
+        host = sum_by_group(node, duration[mine], len(tree))
         count = np.bincount(node, minlength=len(tree)).astype(np.int64)
     return ModuleStats(
         tree=tree,
@@ -72,3 +74,9 @@ def module_stats(result: Result) -> ModuleStats:
         tensor_total=tree.subtree_sum(tensor),
         backward=tree.subtree_sum(backward),
     )
+
+
+def _modules(result: Result, tree: HostTree, of_place: Int64, work: Table) -> Int64:
+    """Of each piece of work its module, as it was launched, else that of the operator that launched it."""
+    own, place = work.codes("module").astype(np.int64), tree.places(result, work)
+    return np.where((own == 0) & (place >= 0), of_place[place] if len(of_place) else 0, own)

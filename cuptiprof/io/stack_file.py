@@ -7,7 +7,7 @@ from collections import Counter
 
 from cuptiprof.analysis.aggregate import sum_by_group
 from cuptiprof.analysis.host_tree import HostKind, host_tree
-from cuptiprof.analysis.operator_stacks import frame_texts, operator_stacks
+from cuptiprof.analysis.operator_stacks import frame_texts, operator_origins
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
@@ -26,7 +26,7 @@ def export_stacks(result: Result, path: str | os.PathLike[str], metric: str = "s
     if metric not in METRICS:
         raise ResultError(f"unknown metric {metric!r}", hint=f"one of: {', '.join(METRICS)}")
     tree = host_tree(result)
-    stacks = operator_stacks(result, tree)
+    stacks = operator_origins(result, tree, "stack")
     if not stacks.any():
         raise ResultError(
             "the run has no stacks of operators",

@@ -13,7 +13,7 @@ from cuptiprof.analysis.flops import operator_flops
 from cuptiprof.analysis.gpu_work import named_work
 from cuptiprof.analysis.host_tree import HostKind, host_tree
 from cuptiprof.analysis.kernel_counters import match
-from cuptiprof.analysis.operator_stacks import frame_texts, operator_stacks
+from cuptiprof.analysis.operator_stacks import frame_texts, operator_origins
 from cuptiprof.data.result import Result
 from cuptiprof.torch_profiler.from_torch import DeviceType, function_event_classes
 
@@ -42,7 +42,7 @@ def function_events(result: Result) -> Any:
 
 def _host_events(result: Result, classes: Any) -> Iterator[Any]:
     tree = host_tree(result, merged=False)
-    stacks = operator_stacks(result, tree)
+    stacks = operator_origins(result, tree, "stack")
     texts = frame_texts(result, stacks)
     operators = result.operators
     mine = tree.kind == HostKind.OPERATOR

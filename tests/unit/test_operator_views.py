@@ -184,7 +184,38 @@ def test_by_module() -> None:
     assert rows["net"]["device_total_ns"] == 1400 and rows["net"]["device_self_ns"] == 0
     assert rows["net.conv"]["device_total_ns"] == 1100 and rows["net.conv"]["backward_ns"] == 400
     assert rows["net.conv"]["operators"] == 3 and rows["net.conv"]["host_self_ns"] == 200
-    assert rows["net.head"]["host_total_ns"] == 140 and rows[""]["operators"] == 2
+    assert rows["net.head"]["host_total_ns"] == 140 and rows[""]["operators"] == 1
+
+
+def test_modules_that_only_launches_know() -> None:
+    """As a session has them: of backward's work the forward operator's, of operators that of what they launched."""
+    operators = [
+        {"name": "aten::linear", "start": 0, "end": 100, "instance": 1},
+        {"name": "aten::addmm", "start": 10, "end": 90, "instance": 2, "parent": 1},
+        {
+            "name": "AddmmBackward0",
+            "start": 500,
+            "end": 600,
+            "instance": 3,
+            "thread": 2,
+            "forward": 2,
+            "scope": 1,
+            "backward": 1,
+        },
+    ]
+    kernels = [
+        {"name": "k", "start": 0, "end": 10, "operator_instance": 2, "module": "net.head", "correlation_id": 1},
+        {"name": "k", "start": 10, "end": 15, "operator_instance": 3, "backward": 1, "correlation_id": 2},
+    ]
+    rows = {
+        row["path"]: row for row in make_result({"operators": operators, "kernels": kernels}).report("modules").rows
+    }
+    assert set(rows) == {"net", "net.head"} and rows["net.head"]["operators"] == 3
+    assert (rows["net.head"]["device_self_ns"], rows["net.head"]["backward_ns"], rows["net.head"]["host_self_ns"]) == (
+        15,
+        5,
+        200,
+    )
 
 
 def test_what_was_only_named_at_launches() -> None:
