@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from cuptiprof.analysis.flops import operator_flops
 from cuptiprof.analysis.gpu_work import named_work, traced_graphs
 from cuptiprof.analysis.host_tree import HostKind, HostTree, host_tree
 from cuptiprof.analysis.operator_stacks import Frames, frame_texts, operator_origins
-from cuptiprof.data.codes import distinct_rows
+from cuptiprof.data.codes import distinct_rows, renumbered
 from cuptiprof.data.enums import ALLOCATOR_ACTIONS, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
@@ -94,7 +95,7 @@ def key_stats(result: Result, by_shape: bool = False, stack_n: int = 0) -> KeySt
             np.searchsorted(np.array(sorted(top), np.int64), events.stack)
         ]
     kind = events.is_device.astype(np.int64) * 2 + events.is_annotation
-    shape = events.shapes if by_shape else np.zeros(len(events.shapes), np.int64)
+    shape, shapes = _shapes(result, events.shapes if by_shape else np.zeros(len(events.shapes), np.int64))
     groups, which = distinct_rows(kind, events.name, shape, group_of_stack)
     order = np.lexsort((-events.end, events.start))
     first = np.full(len(groups), len(order), np.int64)
@@ -109,7 +110,6 @@ def key_stats(result: Result, by_shape: bool = False, stack_n: int = 0) -> KeySt
         return sum_by_group(group, value, count)
 
     tops_by_number = list(tops)
-    strings = result.operators.strings
     return KeyStats(
         name=[names[i] for i in groups[:, 1].tolist()],
         is_device=groups[:, 0] >= 2,
@@ -124,9 +124,29 @@ def key_stats(result: Result, by_shape: bool = False, stack_n: int = 0) -> KeySt
         memory_self=total(events.memory_self),
         memory_total=total(events.memory_total),
         scope=events.scope[leader],
-        shapes=[str(strings[code]) for code in groups[:, 2].tolist()],
+        shapes=[shapes[i] for i in groups[:, 2].tolist()],
         stack=[tops_by_number[i] for i in groups[:, 3].tolist()],
     )
+
+
+def _shapes(result: Result, codes: Int64) -> tuple[Int64, list[str]]:
+    """Shapes as torch.profiler tells them apart, and their texts: lists of tensors are [] there."""
+    used, which = renumbered(codes)
+    known: dict[str, int] = {}
+    ids = [known.setdefault(_flat(str(result.operators.strings[code])), len(known)) for code in used.tolist()]
+    return np.asarray(ids, np.int64)[which], list(known)
+
+
+def _flat(text: str) -> str:
+    if "[[[" not in text and ", [[" not in text:
+        return text
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(given, list) or not all(isinstance(one, list) for one in given):
+        return text
+    return json.dumps([[] if any(isinstance(size, list) for size in one) else one for one in given])
 
 
 def _memory(result: Result, tree: HostTree, names: list[str]) -> tuple[Int64, _Events]:

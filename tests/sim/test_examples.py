@@ -156,7 +156,9 @@ def test_collectives_of_two_ranks(tmp_path: Path) -> None:
 
 def test_torch_profilers_loop_with_one_import_changed(tmp_path: Path) -> None:
     said = run(tmp_path, str(EXAMPLES / "torch_profiler_one_import.py"))
-    assert re.search(r"^ +Name +Self CPU % .* Self CUDA .* # of Calls", said, re.MULTILINE)
+    assert re.search(
+        r"^ +Name +Self CPU % .* Self CUDA .* # of Calls +Input Shapes +Total \w*FLOPs", said, re.MULTILINE
+    )
     assert re.search(r"Device self +Device total +Host self .* Operator", said)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert sum(e["name"] == "forward" and e["cat"] == "user_annotation" for e in events if "cat" in e) == 3
