@@ -23,8 +23,6 @@ def differences(ran: Ran, names: list[str]) -> list[str]:
     truths: dict[int, list[dict[str, Any]]] = {}
     for number, launch in enumerate(ran.launches):
         path = ran.paths.get(number)
-        if launch.of_node:  # nodes are not joined with what made them
-            launch = launch.but("module", "")
         truth = {**vars(launch), "backward": int(launch.backward)}
         if path is not None:
             truth["operator"] = "/".join(name.replace("\\", "\\\\").replace("/", "\\/") for name in path)

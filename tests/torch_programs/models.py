@@ -11,6 +11,8 @@ from torch.utils.checkpoint import checkpoint
 
 from torch_programs.backend import NAME
 
+UNKNOWN = "(unattributed)"
+
 
 def mlp(name: str = "Perceptron", wide: int = 8) -> nn.Module:
     """A perceptron of a class of its own name: a model's path begins with its class."""
@@ -125,19 +127,30 @@ class Gradient(nn.Module):
 
 
 class Hooked(nn.Module):
-    """Hooks on tensors and nodes, and a tensor with two uses, whose gradients come together."""
+    """Hooks on tensors and nodes, and a tensor with two uses, whose gradients come together.
 
-    def __init__(self) -> None:
+    Hooks run before the node of which torch would say whose it is: nobody knows, as long as they run.
+    """
+
+    def __init__(self, truth: Any) -> None:
         super().__init__()
+        self.truth = truth
         self.first = nn.Linear(4, 4)
         self.second = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> Any:
+        def doubled(gradient: torch.Tensor) -> torch.Tensor:
+            with self.truth.module(UNKNOWN):
+                return gradient * 2
+
+        def more(gradients: Any) -> Any:
+            with self.truth.module(UNKNOWN):
+                return tuple(g + 1 for g in gradients)
+
         hidden = self.first(x)
-        hidden.register_hook(lambda gradient: gradient * 2)
-        hidden.retain_grad()
+        hidden.register_hook(doubled)
         out = self.second(hidden.tanh() + hidden)
-        out.grad_fn.register_prehook(lambda gradients: tuple(g + 1 for g in gradients))
+        out.grad_fn.register_prehook(more)
         return out
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch_programs.truth import Truth
 
 MODULE = "torch_programs.module"
+_PARENT = "parent_"  # torch's own, where anomalies are looked for
 
 
 def node_module(node: Any) -> str:
@@ -39,22 +40,27 @@ def follow_modules(model: nn.Module, truth: Truth, root: str, inside: bool = Tru
 def _followed(forward: Any, truth: Truth, path: str) -> Any:
     @functools.wraps(forward)
     def followed(*args: Any, **kwargs: Any) -> Any:
-        _mark((args, kwargs), truth.open_module()[0])  # what was made before is not this one's
+        mark((args, kwargs), truth.open_module()[0])  # what was made before is not this one's
         with truth.module(path):
             out = forward(*args, **kwargs)
-            _mark(out, path)
+            mark(out, path)
         return out
 
     return followed
 
 
-def _mark(value: Any, path: str) -> None:
+def mark(value: Any, path: str) -> None:
     """The nodes that lead here and that nobody has marked."""
     nodes: list[Any] = []
     _collect(value, nodes)
     while nodes:
         node = nodes.pop()
-        if node is None or node.name().endswith("AccumulateGrad") or MODULE in node.metadata:
+        if (
+            node is None
+            or node.name().endswith("AccumulateGrad")
+            or MODULE in node.metadata
+            or _PARENT in node.metadata
+        ):
             continue
         node.metadata[MODULE] = path
         nodes += [n for n, _ in node.next_functions]

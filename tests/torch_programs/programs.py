@@ -26,7 +26,7 @@ from torch_programs.models import (
     Twice,
     mlp,
 )
-from torch_programs.nodes import follow_modules
+from torch_programs.nodes import follow_modules, mark
 from torch_programs.truth import Truth
 
 PROGRAMS: dict[str, Callable[[Truth], None]] = {}
@@ -328,7 +328,7 @@ def a_gradient_in_forward(truth: Truth) -> None:
 
 @program
 def tensor_hooks(truth: Truth) -> None:
-    model = Hooked().to(NAME)
+    model = Hooked(truth).to(NAME)
     follow_modules(model, truth, "Hooked")
 
     def halve(parameter: Any) -> None:
@@ -348,11 +348,13 @@ def module_hooks(truth: Truth) -> None:
 
     def after(module: Any, args: Any, out: torch.Tensor) -> torch.Tensor:
         with truth.module("Perceptron.0"):
-            return out * 2
+            mark(doubled := out * 2, "Perceptron.0")
+            return doubled
 
     def before(module: Any, args: Any) -> Any:
         with truth.module("Perceptron.3"):
-            return (args[0] + 1,)
+            mark(more := args[0] + 1, "Perceptron.3")
+            return (more,)
 
     model[0].register_forward_hook(after)
     model[3].register_forward_pre_hook(before)

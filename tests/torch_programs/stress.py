@@ -121,21 +121,19 @@ def _is_known(launches: list[Launch], early: int, number: int) -> bool:
     return number > early and (not launch.node or any(n.node != first.node for n in launches[early : number + 1]))
 
 
-def _module(launch: Launch) -> str:
-    return "" if launch.of_node else launch.module
-
-
 def _agree(row: dict[str, Any], launch: Launch, names: list[str], is_known: bool) -> bool:
     """Regions, operators and nodes from before the session are not known to it."""
     if is_known:
-        unknown = {}
+        unknown: dict[str, tuple[Any, ...]] = {}
     elif launch.backward:
         unknown = {"operator": ("", launch.operator), "backward": (0,)}
     else:
         unknown = {"operator": ("",)}
+    if launch.of_node:  # which may have been made before the session
+        unknown["module"] = ("(unattributed)",)
     for name in set(names) - {"step"}:
         found = row[name].rpartition("/")[2] if name == "operator" else row[name]
-        true = _module(launch) if name == "module" else getattr(launch, name)
+        true = getattr(launch, name)
         if found == true or found in unknown.get(name, ()):
             continue
         if name != "region" or not true.endswith(found):
