@@ -129,8 +129,8 @@ def _agree(row: dict[str, Any], launch: Launch, names: list[str], is_known: bool
         unknown = {"operator": ("", launch.operator), "backward": (0,)}
     else:
         unknown = {"operator": ("",)}
-    if launch.of_node:  # which may have been made before the session
-        unknown["module"] = ("(unattributed)",)
+    if launch.of_node:  # which may have been made before modules were followed
+        unknown["module"] = ("", "(unattributed)")
     for name in set(names) - {"step"}:
         found = row[name].rpartition("/")[2] if name == "operator" else row[name]
         true = getattr(launch, name)
