@@ -162,3 +162,10 @@ def test_torch_profilers_loop_with_one_import_changed(tmp_path: Path) -> None:
     assert re.search(r"Device self +Device total +Host self .* Operator", said)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert sum(e["name"] == "forward" and e["cat"] == "user_annotation" for e in events if "cat" in e) == 3
+
+
+def test_time_by_module(tmp_path: Path) -> None:
+    said = run(tmp_path, str(EXAMPLES / "time_by_module.py"), "--device", "sim")
+    modules, counted = said.split("Metrics:", 1)
+    assert all(re.search(rf"^.*\b{name}\b", modules, re.MULTILINE) for name in ("Net", "attn", "mlp", "head"))
+    assert counted.count("sgemm") == 6 and "gelu_backward" in counted
