@@ -166,6 +166,6 @@ def test_torch_profilers_loop_with_one_import_changed(tmp_path: Path) -> None:
 
 def test_time_by_module(tmp_path: Path) -> None:
     said = run(tmp_path, str(EXAMPLES / "time_by_module.py"), "--device", "sim")
-    modules, counted = said.split("Metrics:", 1)
+    modules, counted = said.split("\nMetrics\n", 1)
     assert all(re.search(rf"^.*\b{name}\b", modules, re.MULTILINE) for name in ("Net", "attn", "mlp", "head"))
     assert counted.count("sgemm") == 6 and "gelu_backward" in counted
