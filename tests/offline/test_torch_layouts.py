@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from cuptiprof.session.torch_operators import layout_of
+
 ROOT = Path(__file__).resolve().parents[2]
 RELEASES: dict[str, dict[str, Any]] = json.loads(
     (ROOT / "tests" / "data" / "torch-layouts" / "layouts.json").read_text()
@@ -42,3 +44,24 @@ def test_a_kind_of_debug_information_is_a_byte_or_an_address(release: str) -> No
     assert layout["debug_info_kind.size"] in (1, 8) and layout["debug_info.size"] == 8
     source = (ROOT / "csrc" / "collect" / "regions" / "backward_caller.cpp").read_text()
     assert "struct alignas(256) Kind" in source and "char before[0xc0]" in source
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_trial_finds_the_fields_of_a_release(release: str) -> None:
+    """In as many bytes as are kept, and none beyond what a RecordFunction has."""
+    layout = RELEASES[release]
+    header = (ROOT / "csrc" / "collect" / "torch" / "operator_trial.h").read_text()
+    kept = int(re.findall(r"kTrialBytes = (\d+)", header)[0])
+    assert kept <= layout["call.size"]
+
+    def said(scope: int, sequence: int, forward: int) -> bytes:
+        bytes_ = bytearray(layout["call.size"])
+        for field, value in (("thread", 7), ("scope", scope), ("sequence", sequence), ("forward_thread", forward)):
+            at, size = layout[f"call.{field}"], 1 if field == "scope" else 8
+            bytes_[at : at + size] = value.to_bytes(size, "little", signed=True)
+        return bytes(bytes_[:kept])
+
+    calls = [(b"cuptiprof: trial", said(7, -1, 0)), (b"aten::mul", said(0, 41, 0)), (b"aten::exp", said(0, 42, 0))]
+    calls.append((b"MulBackward0", said(1, 41, 7)))
+    found = layout_of(7, [(name, bytes_, b"") for name, bytes_ in calls], 41, 42)
+    assert vars(found) == {name: layout[f"call.{name}"] for name in ("thread", "scope", "sequence", "forward_thread")}
