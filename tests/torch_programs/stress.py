@@ -95,30 +95,32 @@ class _Noted(dict[int, list[Launch]]):
 
 
 def check(rows: list[dict[str, Any]], noted: list[Launch], first: range, last: range, names: list[str]) -> str:
-    """What is wrong with a session's rows of one thread, which begin and end somewhere in these ranges of what was noted."""
-    said = [f"{len(rows)} rows, of launches {first} to {last}"]
-    for begin in first:
-        launches = noted[begin : begin + len(rows)]
-        if begin + len(rows) not in last or [r["table"] for r in rows] != [n.table for n in launches]:
+    """What is wrong with a session's rows of one thread, which begin and end somewhere in these ranges of what was noted.
+
+    While it starts and stops, kernels, copies, operators and modules are followed one after the other: those rows are counted only.
+    """
+    began, ends = first.stop - 1, last.start
+    said = f"{len(rows)} rows, of launches {first} to {last}"
+    for end in last:
+        whole = rows[max(0, len(rows) - (end - began)) :]
+        launches = noted[began:end]
+        if len(rows) - len(whole) > began - first.start or [r["table"] for r in whole] != [n.table for n in launches]:
             continue
-        early = first.stop - 1 - begin  # launched while the session started: counted, and no more is asked of them
         wrong = [
             (row, launch)
-            for number, (row, launch) in enumerate(zip(rows, launches, strict=True))
-            if number >= early and not _agree(row, launch, names, _is_known(launches, early, number))
+            for number, (row, launch) in enumerate(zip(whole, launches, strict=True))
+            if began + number < ends and not _agree(row, launch, names, _is_known(launches, number))
         ]
         if not wrong:
             return ""
-        said.append(f"{wrong[-1]}, {len(wrong)} of {len(rows)}")
-    return min(
-        said, key=lambda line: int(line.rpartition(", ")[2].partition(" ")[0]) if " of " in line[-20:] else 1 << 30
-    )
+        said = f"{wrong[-1]}, {len(wrong)} of {len(rows)}"
+    return said
 
 
-def _is_known(launches: list[Launch], early: int, number: int) -> bool:
+def _is_known(launches: list[Launch], number: int) -> bool:
     """Not of an operator, or a node of backward, that may have begun before the session."""
-    launch, first = launches[number], launches[early]
-    return number > early and (not launch.node or any(n.node != first.node for n in launches[early : number + 1]))
+    launch, first = launches[number], launches[0]
+    return number > 0 and (not launch.node or any(n.node != first.node for n in launches[: number + 1]))
 
 
 def _agree(row: dict[str, Any], launch: Launch, names: list[str], is_known: bool) -> bool:
