@@ -41,7 +41,7 @@ class KernelFilter:
             compared with region names, with "/" with whole paths (``fwd/*``).
         exclude_regions: patterns of regions the launch must not be inside of; wins over ``regions``.
         operators: patterns of PyTorch's operators, as ``regions``: the launch must be inside a matching one ("aten::convolution",
-            "MmBackward0", "aten::linear/*"). A session observes operators for it.
+            "MmBackward0", ``aten::linear/*``). A session observes operators for it.
         lines: the launch must come from there, or from what was called from there: a file ("train.py"), a line of it
             ("train.py:42") or a function ("Model.forward"), by the whole name or its end, with wildcards. A session keeps whole
             Python stacks for it.
