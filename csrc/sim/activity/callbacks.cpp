@@ -67,10 +67,10 @@ void call_back(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* d
   if (!callback_enabled(domain, cbid)) return;
   const ClientSet clients = g_on[domain][cbid].load();
   for (uint32_t i = 0; i < kClients; ++i) {
-    const auto function = clients & bit(i) ? client(i).function.load() : nullptr;
-    if (!function) continue;
+    const Callee callee = clients & bit(i) ? client(i).callee() : Callee{};
+    if (!callee.function) continue;
     Machine::get().truth.callbacks.fetch_add(1, std::memory_order_relaxed);
-    function(client(i).user.load(), domain, cbid, data);
+    callee.function(callee.user, domain, cbid, data);
   }
 }
 
@@ -90,7 +90,7 @@ void disable_callbacks(uint32_t who) {
 
 void drop_subscriber() {
   disable_callbacks(0);
-  client(0).function = nullptr;
+  unsubscribe_alone();
 }
 
 }  // namespace sim
@@ -102,10 +102,7 @@ SIM_EXPORT CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscribe
   SIM_FAULTS("cuptiSubscribe");
   if (!subscriber || !function) return CUPTI_ERROR_INVALID_PARAMETER;
   if (const CUptiResult rc = of_the_only_client(); rc != CUPTI_SUCCESS) return rc;
-  CUpti_CallbackFunc none = nullptr;
-  if (!client(0).function.compare_exchange_strong(none, function))
-    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-  client(0).user = user;
+  if (!subscribe_alone({function, user})) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&client(0));
   return CUPTI_SUCCESS;
 }

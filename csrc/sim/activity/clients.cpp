@@ -46,6 +46,18 @@ uint32_t subscribers() {
   return n;
 }
 
+bool subscribe_alone(const Callee& whom) {
+  const std::lock_guard lock(g_clients_mutex);
+  if (g_clients[0].function.load()) return false;
+  g_clients[0].call(whom);
+  return true;
+}
+
+void unsubscribe_alone() {
+  const std::lock_guard lock(g_clients_mutex);
+  g_clients[0].call({});
+}
+
 CUptiResult join(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* user) {
   if (Machine::get().version() < kFirstShared || !decide(SharingState::kSeveral))
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
@@ -55,8 +67,7 @@ CUptiResult join(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, vo
     if (c.alive) continue;
     reset_activity_settings(i);
     c.clock.reset(Machine::get().virtual_clock());
-    c.user = user;
-    c.function = function;
+    c.call({function, user});
     c.alive = true;
     *handle = reinterpret_cast<CUpti_SubscriberHandle>(&c);
     return CUPTI_SUCCESS;
@@ -68,7 +79,7 @@ void leave(uint32_t index) {
   const std::lock_guard lock(g_clients_mutex);
   disable_activity(index);
   disable_callbacks(index);
-  g_clients[index].function = nullptr;
+  g_clients[index].call({});
   g_clients[index].alive = false;
   forget_buffers(index);
 }

@@ -21,8 +21,31 @@ inline void set(std::atomic<ClientSet>& clients, uint32_t client, bool on) {
   on ? clients.fetch_or(bit(client)) : clients.fetch_and(static_cast<ClientSet>(~bit(client)));
 }
 
+// Whom callbacks go to.
+struct Callee {
+  CUpti_CallbackFunc function = nullptr;  // null: nobody
+  void* user = nullptr;
+};
+
 struct Client {
-  std::atomic<CUpti_CallbackFunc> function{nullptr};  // null: nobody subscribes here
+  // Function and argument go together, whoever subscribes while a callback is on its way.
+  [[nodiscard]] Callee callee() const {
+    for (;;) {
+      const uint32_t before = changes.load();
+      const Callee found{function.load(), user.load()};
+      if (before % 2 == 0 && changes.load() == before) return found;
+    }
+  }
+  // One caller at a time.
+  void call(const Callee& whom) {
+    ++changes;
+    user = whom.user;
+    function = whom.function;
+    ++changes;
+  }
+
+  std::atomic<uint32_t> changes{0};  // odd: one is being made
+  std::atomic<CUpti_CallbackFunc> function{nullptr};
   std::atomic<void*> user{nullptr};
   std::atomic<bool> alive{false};
   RecordClock clock;  // of subscribers among several; the machine's is client 0's
@@ -41,6 +64,9 @@ CUptiResult of_the_only_client();
 uint32_t shared_client(CUpti_SubscriberHandle handle);
 // Subscribers there are.
 uint32_t subscribers();
+// The only one. False: there is one already.
+bool subscribe_alone(const Callee& whom);
+void unsubscribe_alone();
 // A new one among several: its handle.
 CUptiResult join(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* user);
 void leave(uint32_t index);
