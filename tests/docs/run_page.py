@@ -12,6 +12,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from page import Block, blocks, same_output
 
@@ -25,7 +26,7 @@ def run_page(path: Path, write: bool) -> list[str]:
     """What failed, with its place."""
     text = path.read_text()
     failures: list[str] = []
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     for block in blocks(text):
         where = f"{path.name}:{block.line}"
         if block.file is not None:
@@ -39,6 +40,10 @@ def run_page(path: Path, write: bool) -> list[str]:
                     failures.append(f"{where}: {traceback.format_exc()}")
         elif block.language in ("bash", "console"):
             text = run_commands(block, where, text, write, failures)
+    if names:
+        # A thread that is inside torch when the interpreter ends aborts the process.
+        names["pool"].close()
+        names["pool"].join()
     if write:
         path.write_text(text)
     return failures
@@ -68,8 +73,8 @@ def run_commands(block: Block, where: str, text: str, write: bool, failures: lis
     return text
 
 
-def given() -> dict[str, object]:
-    names: dict[str, object] = {"__name__": "__main__"}
+def given() -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(Path(__file__).with_name("given.py").read_text(), "given.py", "exec"), names)
     return names
 
