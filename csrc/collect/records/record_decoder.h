@@ -129,8 +129,6 @@ class RecordDecoder {
     row.operator_ = x_scope_texts.of(store, in.path).operators;
     row.operator_instance = in.instance;
     row.backward = in.backward;
-    if (row.module == 0 && in.forward_frame != 0)
-      row.module = x_regions.frame_texts().module(store, g_frame_tree.module_of(in.forward_frame));
   }
   template <typename Row>
   void attribute_capture(Store& store, Row& row, const CUpti_Activity* record, size_t source_at);

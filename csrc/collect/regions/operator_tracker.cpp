@@ -88,7 +88,6 @@ void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, co
     const Open& parent = t.open.back();
     o.parent = parent.instance;
     o.backward |= parent.backward;
-    o.forward_frame = parent.forward_frame;
     o.path = g_scope_trie.child(parent.path, e.id);
   } else {
     o.path = g_scope_trie.child(0, e.id);
@@ -96,13 +95,10 @@ void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, co
   if (o.sequence != 0) {
     if (name.scope == kBackwardNode) {
       const Forward& made = forward_of(o.forward_thread, o.sequence);
-      if (made.sequence == o.sequence && made.thread == o.forward_thread) {
-        o.forward = made.instance;
-        o.forward_frame = made.frame;
-      }
+      if (made.sequence == o.sequence && made.thread == o.forward_thread) o.forward = made.instance;
     } else {
       const uint64_t torch_thread = thread_slot(slot).torch_thread.load(std::memory_order_relaxed);
-      forward_of(torch_thread, o.sequence) = {o.sequence, torch_thread, o.instance, o.frame};
+      forward_of(torch_thread, o.sequence) = {o.sequence, torch_thread, o.instance};
     }
   }
   t.open.push_back(o);
@@ -161,8 +157,6 @@ void OperatorTracker::write(Store& store, const Texts& texts, const Open& o, uin
     row.line = texts.frames.line(store, row.stack);
     row.module = texts.frames.module(store, g_frame_tree.module_of(o.frame));
   }
-  if (row.module == 0 && o.forward_frame != 0)
-    row.module = texts.frames.module(store, g_frame_tree.module_of(o.forward_frame));
   row.scope = named(o.label).scope;
   row.backward = o.backward;
   row.is_open = is_open;
@@ -172,7 +166,7 @@ void OperatorTracker::write(Store& store, const Texts& texts, const Open& o, uin
 OperatorSite OperatorTracker::at(uint32_t slot) const {
   if (slot >= x_threads.size() || x_threads[slot].open.empty()) return {};
   const Open& o = x_threads[slot].open.back();
-  return {o.path, o.instance, o.forward_frame, o.backward};
+  return {o.path, o.instance, o.backward};
 }
 
 }  // namespace cuptiprof

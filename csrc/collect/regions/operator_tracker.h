@@ -17,10 +17,9 @@ namespace cuptiprof {
 
 // The operator that a launch belongs to.
 struct OperatorSite {
-  uint32_t path = 0;           // node of g_scope_trie
-  uint32_t instance = 0;       // operators.instance; 0: none
-  uint32_t forward_frame = 0;  // in backward: where Python stood (LaunchOrigin) when forward made the node
-  bool backward = false;       // inside a node of backward
+  uint32_t path = 0;      // node of g_scope_trie
+  uint32_t instance = 0;  // operators.instance; 0: none
+  bool backward = false;  // inside a node of backward
 };
 
 class OperatorTracker {
@@ -65,8 +64,8 @@ class OperatorTracker {
     Around around;
     uint32_t label = 0, path = 0, instance = 0, parent = 0;
     uint32_t forward = 0;  // instance of the operator that made this node; 0: none, or not known
-    uint32_t frame = 0, forward_frame = 0;  // LaunchOrigin::frame, here and where forward made the node
-    uint32_t inputs = 0;                    // number of operator_inputs; 0: not asked for
+    uint32_t frame = 0;    // LaunchOrigin::frame
+    uint32_t inputs = 0;   // number of operator_inputs; 0: not asked for
     bool backward = false;
   };
   struct Thread {
@@ -86,7 +85,7 @@ class OperatorTracker {
   // The last operator with a sequence number on a thread of torch.
   struct Forward {
     uint64_t sequence = 0, thread = 0;
-    uint32_t instance = 0, frame = 0;
+    uint32_t instance = 0;
   };
 
   // String IDs of inputs.

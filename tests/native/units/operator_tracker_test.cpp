@@ -1,7 +1,6 @@
 #include "collect/regions/operator_tracker.h"
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "collect/regions/regions.h"
 #include "collect/regions/scope_labels.h"
 #include "doctest/doctest.h"
+#include "table_cells.h"
 
 namespace cuptiprof {
 namespace {
@@ -61,15 +61,7 @@ struct TrackedOperators {
   }
   template <typename T>
   T cell(std::string_view column, size_t row) {
-    const Table& t = store.table(TableId::operators);
-    for (size_t c = 0; c < t.spec().columns.size(); ++c)
-      if (column == t.spec().columns[c].name) {
-        T value{};
-        if (t.in_use(c)) std::memcpy(&value, t.column(c) + row * sizeof(T), sizeof value);
-        return value;
-      }
-    FAIL("no such column");
-    return {};
+    return cell_of<T>(store.table(TableId::operators), column, row);
   }
   size_t rows() { return store.table(TableId::operators).rows(); }
   std::string name(size_t row) { return std::string(store.strings().at(cell<uint32_t>("name", row))); }

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "collect/regions/regions.h"
 #include "collect/regions/scope_labels.h"
 #include "doctest/doctest.h"
+#include "table_cells.h"
 
 namespace cuptiprof {
 namespace {
@@ -55,15 +55,7 @@ struct Tracked {
 
   template <typename T>
   T cell(std::string_view column, size_t row) {
-    const Table& t = store.table(TableId::regions);
-    for (size_t c = 0; c < t.spec().columns.size(); ++c)
-      if (column == t.spec().columns[c].name) {
-        T value{};
-        if (t.in_use(c)) std::memcpy(&value, t.column(c) + row * sizeof(T), sizeof value);
-        return value;
-      }
-    FAIL("no such column");
-    return {};
+    return cell_of<T>(store.table(TableId::regions), column, row);
   }
   size_t rows() { return store.table(TableId::regions).rows(); }
   std::string path(size_t row) { return std::string(store.strings().at(cell<uint32_t>("path", row))); }
