@@ -24,8 +24,8 @@ category, so that all is in the last."""
 _WIDTH, _HEIGHT, _POINTS = 960, 320, 4000
 
 
-def export_memory_timeline(result: Result, path: str | os.PathLike[str], device: int = 0) -> None:
-    """Write a device's memory over time; a file that is there is replaced, as torch does.
+def export_memory_timeline(result: Result, path: str | os.PathLike[str], device: int | None = None) -> None:
+    """Write a device's memory over time (default: the first one's); a file that is there is replaced, as torch does.
 
     ``.html``: a page with both curves. ``.json``, ``.json.gz``: ``[times, sizes]`` as torch writes it, times in us, sizes one list of
     bytes a time: 0 and one number a category of torch's, of which only the last is known here.
@@ -34,8 +34,10 @@ def export_memory_timeline(result: Result, path: str | os.PathLike[str], device:
         ResultError: another suffix, no history of that device, or it cannot be written.
     """
     name = os.fspath(path)
-    if not name.endswith((".html", ".json", ".json.gz")):
-        raise ResultError(f"{name}: a memory timeline is .html, .json or .json.gz")
+    if not name.endswith((".html", ".json", ".json.gz")) or name.endswith(".raw.json.gz"):
+        raise ResultError(
+            f"{name}: a memory timeline is .html, .json or .json.gz", hint="single events: docs/memory.md"
+        )
     with replacing_file(path, overwrite=True) as temporary:
         _write(result, temporary, device, page=name.endswith(".html"), compress=name.endswith(".gz"))
 
@@ -43,12 +45,14 @@ def export_memory_timeline(result: Result, path: str | os.PathLike[str], device:
 def write_page(result: Result, path: Path, compress: bool, progress: Progress | None = None) -> None:
     """As a format of ``Result.export``: of the first device."""
     del progress
+    _write(result, path, None, page=True, compress=compress)
+
+
+def _write(result: Result, path: Path, device: int | None, *, page: bool, compress: bool) -> None:
     found = devices(result)
-    _write(result, path, found[0] if found else 0, page=True, compress=compress)
-
-
-def _write(result: Result, path: Path, device: int, *, page: bool, compress: bool) -> None:
-    if device not in devices(result):
+    if device is None:
+        device = found[0] if found else 0
+    if device not in found:
         raise ResultError(
             f"no history of the allocator of device {device}", hint='profile(activities=["allocator", ...])'
         )

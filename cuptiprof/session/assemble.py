@@ -6,7 +6,6 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
     from cuptiprof.filter.kernel_filter import KernelFilter
     from cuptiprof.io.spill import Spill
-    from cuptiprof.session.allocator_history import TakenHistory
-    from cuptiprof.session.collective_calls import CollectiveCall
+    from cuptiprof.session.following_torch import TakenTorch
     from cuptiprof.session.steps import Steps
 
 
@@ -71,9 +69,7 @@ def assemble(
     kernel_filter: KernelFilter | None,
     counters: LiveCounters | None,
     spill: Spill | None,
-    modules: Mapping[int, str] | None,
-    allocator: TakenHistory | None,
-    collectives: tuple[list[CollectiveCall], int] | None,
+    torch: TakenTorch,
 ) -> tuple[Result, list[Warning]]:
     """The result of one cycle, and what the user is to be warned of. Changes nothing, so that it can be done again.
 
@@ -82,17 +78,15 @@ def assemble(
         store: what its take() or stop() handed over.
         run: metadata that only the session knows (device, times, arguments).
         steps: those of the cycle; None: the program marks none.
-        allocator: what PyTorch's caching allocator told.
-        collectives: calls of torch.distributed, and how many more there was no room for.
+        torch: what PyTorch told.
         kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
-        modules: paths of PyTorch's modules by number; None: not asked for.
     """
     warned: list[Warning] = []
     parts = spill.read() if spill is not None else []
     parts = [*parts, from_native(store.tables(), store.strings())]
     tables = merge(parts) if len(parts) > 1 else parts[0]
-    if modules is not None:
-        put_names(tables, modules)
+    if torch.modules is not None:
+        put_names(tables, torch.modules)
     if steps is not None:
         _add_steps(tables, steps)
     metadata = run_metadata({"launches": dict(session.counts()), **run})
@@ -102,14 +96,14 @@ def assemble(
         losses |= counters.add_to(session, tables, metadata, warned)
         if counters.plan.strategy == "sample":
             warned += _unrecorded(tables, losses, metadata["counters"]["notes"])
-    if collectives is not None:
+    if torch.collectives is not None:
         from cuptiprof.session.collective_tables import add_collectives
 
-        add_collectives(*collectives, tables, losses, steps)
-    if allocator is not None:
+        add_collectives(*torch.collectives, tables, losses, steps)
+    if torch.allocator is not None:
         from cuptiprof.session.allocator_tables import add_allocator
 
-        if note := add_allocator(allocator, tables, metadata, losses, steps, user_code()):
+        if note := add_allocator(torch.allocator, tables, metadata, losses, steps, user_code()):
             _note(metadata, note)
     metadata["cuda_was_up"] = session.cuda_was_up
     if session.cuda_was_up and (metadata.get("arguments") or {}).get("latency_timestamps"):

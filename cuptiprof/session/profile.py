@@ -18,20 +18,17 @@ from cuptiprof.device.nvtx_injection import inject_nvtx, nvtx_complaints, nvtx_n
 from cuptiprof.errors import SessionError
 from cuptiprof.regions.decorating import decorated
 from cuptiprof.regions.hand_over import Following
-from cuptiprof.session.allocator_history import AllocatorHistory, TakenHistory
 from cuptiprof.session.arguments import check_arguments
 from cuptiprof.session.assemble import assemble, clock_pair, run_metadata
 from cuptiprof.session.beside_kineto import TorchProfilerWatch
 from cuptiprof.session.callers import warn_caller
-from cuptiprof.session.collective_calls import CollectiveCall, CollectiveCalls
 from cuptiprof.session.control import Control
+from cuptiprof.session.following_torch import FollowingTorch, TakenTorch
 from cuptiprof.session.held import Held
 from cuptiprof.session.schedule import Action, Schedule
 from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
-from cuptiprof.session.torch_modules import TorchModules
-from cuptiprof.session.torch_operators import FollowingOperators
 from cuptiprof.text.html import html_line
 
 if TYPE_CHECKING:
@@ -51,8 +48,7 @@ class _Pending:
 
     cycle: int
     steps: Steps
-    allocator: TakenHistory | None = None
-    collectives: tuple[list[CollectiveCall], int] | None = None
+    torch: TakenTorch
     stop_ns: int = 0
     made: tuple[Result, list[Warning]] | None = None
 
@@ -199,11 +195,8 @@ class profile:
         self._session: Any = None
         self._device: Device | None = None
         self._on_device = False
-        self._operators = FollowingOperators()
-        self._opened = Held()  # what the session holds of its device
-        self._modules: TorchModules | None = None
-        self._allocator: AllocatorHistory | None = None
-        self._collectives: CollectiveCalls | None = None
+        self._opened = Held()  # what the session holds of its device, and of the program
+        self._torch = FollowingTorch(self._arguments)
         self._spill: Spill | None = None
         self._result: Result | None = None
         self._pending: _Pending | None = None
@@ -252,9 +245,6 @@ class profile:
                 self._counters = self._plan_counters(device)
                 if self._arguments.sources.nvtx:
                     inject_nvtx()
-                self._operators = FollowingOperators(self._arguments.sources.shapes)
-                if self._arguments.sources.operators:
-                    self._opened.enter(self._operators)
                 self._session = session = self._arguments.native_session(device, self._counters, self._follows_launches)
                 self._clock_pairs = [clock_pair()]
                 self._start_ns = _core.now_ns()
@@ -262,11 +252,10 @@ class profile:
                     from cuptiprof.io.spill import Spill
 
                     self._spill = Spill(session, self._spill_dir, self._spill_header())
-                session.start(armed=self._schedule is not None and self._schedule(0) is Action.NONE)
                 self._opened.enter(Following())
-                self._modules = TorchModules() if self._arguments.sources.modules else None
-                if self._modules is not None:
-                    self._opened.enter(self._modules)
+                self._torch = FollowingTorch(self._arguments)
+                self._torch.before_start(self._opened)
+                session.start(armed=self._schedule is not None and self._schedule(0) is Action.NONE)
                 if self._spill is not None:
                     self._spill.start()
                 self._start_ns = self._step_start = _core.now_ns()
@@ -275,25 +264,11 @@ class profile:
                     self._opened.enter(TorchProfilerWatch())
                 self._on_device = True
                 device.started()
-                self._follow_torch()
+                self._torch.after_start(self._opened)
             except BaseException:
                 self._abandon()
                 raise
             return self
-
-    def _follow_torch(self) -> None:
-        self._allocator = self._collectives = None
-        if self._arguments.allocator:
-            with_frames = self._arguments.sources.frames != 0
-            self._allocator = AllocatorHistory(self._arguments.budget, with_frames=with_frames)
-            self._opened.enter(self._allocator)
-
-        if self._arguments.collectives:
-            self._collectives = CollectiveCalls(self._arguments.budget)
-            self._opened.enter(self._collectives)
-
-    def _of_allocator(self) -> TakenHistory | None:
-        return self._allocator.take() if self._allocator is not None else None
 
     def _abandon(self) -> None:
         """The start failed: nothing stays on."""
@@ -326,10 +301,10 @@ class profile:
             self._erase_line()
             if not self._is_unfinished():
                 session = self._running("stop()")
-                of_allocator = self._of_allocator()  # as long as the simulated device is there
+                of_torch = self._torch.take_on_device()
                 self._leave_device()
                 steps = self._steps.plus(self._recorded(self._last_step()))
-                self._pending = _Pending(self._cycle + 1, steps, of_allocator)
+                self._pending = _Pending(self._cycle + 1, steps, of_torch)
                 session.stop()
             action = self._schedule(self._step) if self._schedule is not None else None
             if self._result is not None and (action in (Action.NONE, Action.WARMUP) or self._is_nothing_left()):
@@ -360,12 +335,10 @@ class profile:
         if pending.stop_ns == 0:
             pending.stop_ns = _core.now_ns()
             self._clock_pairs.append(clock_pair())
-        if pending.collectives is None and self._collectives is not None:
-            pending.collectives = self._collectives.take()
+        self._torch.take_rest(pending.torch)
         if pending.made is None:
             run = {**self._run(), "stop_time_ns": pending.stop_ns}
             steps = pending.steps if self._schedule is not None or self._step else None
-            modules = self._modules.names() if self._modules is not None else None
             pending.made = assemble(
                 self._session,
                 self._session.taken(),
@@ -374,9 +347,7 @@ class profile:
                 self._arguments.filter,
                 self._counters,
                 self._spill,
-                modules,
-                pending.allocator,
-                pending.collectives,
+                pending.torch,
             )
         self._result, warned = pending.made
         if self._counters is not None:
@@ -465,8 +436,7 @@ class profile:
             last = self._last_step()
             self._steps.extend(self._recorded(last))
             self._step_start = _core.now_ns()
-            if self._modules is not None:
-                self._modules.step()
+            self._torch.step()
             session.step(self._step + 1)
             if self._schedule is None:
                 self._step += 1
@@ -478,7 +448,7 @@ class profile:
             if was is Action.RECORD_AND_SAVE:
                 if session.state != "paused":  # by the user
                     session.pause()
-                self._pending = _Pending(self._cycle + 1, self._steps, self._of_allocator())
+                self._pending = _Pending(self._cycle + 1, self._steps, self._torch.take_on_device())
                 session.take()
                 self._finish()
                 self._tell_user()
@@ -490,10 +460,8 @@ class profile:
                 session.discard()
                 if self._spill is not None:
                     self._spill.discard()
-            if self._allocator is not None and will in recording and was is not Action.RECORD:
-                self._allocator.forget()
-            if self._collectives is not None and will in recording and was is not Action.RECORD:
-                self._collectives.take()
+            if will in recording and was is not Action.RECORD:
+                self._torch.forget()
             if session.state == "running" and will is Action.NONE:
                 session.pause()
             elif session.state != "running" and will is not Action.NONE:
@@ -599,7 +567,7 @@ class profile:
         """Metadata that only the session knows."""
         assert self._device is not None
         of_nvtx = self._arguments.sources.nvtx
-        notes = [*(nvtx_complaints() if of_nvtx else ()), *([self._operators.note] if self._operators.note else ())]
+        notes = [*(nvtx_complaints() if of_nvtx else ()), *([self._torch.note] if self._torch.note else ())]
         names = nvtx_names() if of_nvtx else {}
         return {
             **self._device.metadata(),

@@ -38,7 +38,6 @@ class TorchModules:
             self._waiting.wait()
         else:
             self._imported(torch)
-            _core.name_living_modules()
         return self
 
     def _imported(self, torch: ModuleType) -> None:
@@ -47,6 +46,11 @@ class TorchModules:
     def __exit__(self, *_: object) -> None:
         self._waiting.remove()
         _core.unwatch_modules()
+
+    def started(self) -> None:
+        """The session has begun: the modules that are there get their names."""
+        if _WHERE in sys.modules:
+            _core.name_living_modules()
 
     def step(self) -> None:
         """The end of a training step: what is new gets its name, before it can move."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import uuid
 import warnings
@@ -13,6 +14,7 @@ from typing import Any
 from cuptiprof.data.activities import ALLOCATOR, DEFAULT
 from cuptiprof.data.result import Result
 from cuptiprof.errors import SessionError
+from cuptiprof.io.memory_timeline import export_memory_timeline
 from cuptiprof.report.views.key_averages import KeyAverages
 from cuptiprof.session.callers import warn_caller
 from cuptiprof.session.profile import profile
@@ -186,16 +188,19 @@ class TorchProfile(profile):
         """``result().export_stacks(path, metric)``."""
         self.result().export_stacks(path, metric)
 
-    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Refused: torch's own is deprecated, and guesses categories from a graph that is not kept here.
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """A page (.html) or torch's two lists (.json, .json.gz) of a device's memory over time, with profile_memory=True.
+
+        Without categories, which torch guesses from a graph that is not kept here: all bytes are in its last, unknown.
+
+        Args:
+            device: "cuda:0" or "cuda"; default: the first.
 
         Raises:
-            SessionError: always.
+            SessionError: not finished, or no such device's name. ResultError: another suffix, no history of that device, or it cannot
+            be written.
         """
-        raise SessionError(
-            f"export_memory_timeline({path!r}): memory by category is not made",
-            hint="profile_memory=True and result().report('allocator'): see docs/memory.md",
-        )
+        export_memory_timeline(self.result(), path, _device_index(device))
 
     def add_metadata(self, key: str, value: str) -> None:
         """A text for the trace file, beside ``traceEvents``."""
@@ -276,6 +281,19 @@ def _ours(schedule: Callable[[int], Any]) -> Schedule:
 def _with_allocator(kinds: list[str] | None, profile_memory: bool) -> list[str] | None:
     """Ours, with the history of torch's caching allocator."""
     return [*(DEFAULT if kinds is None else kinds), ALLOCATOR] if profile_memory else kinds
+
+
+_CUDA_DEVICE = re.compile(r"cuda(?::([0-9]{1,4}))?")
+
+
+def _device_index(name: str | None) -> int | None:
+    """Of "cuda:1"; None: the first."""
+    if name is None:
+        return None
+    match = _CUDA_DEVICE.fullmatch(str(name))
+    if match is None:
+        raise SessionError(f"export_memory_timeline(device={name!r}): not a GPU", hint='device="cuda:0"')
+    return int(match[1]) if match[1] else None
 
 
 def _process_group() -> dict[str, Any]:

@@ -165,7 +165,7 @@ def test_a_history_that_is_on_is_the_program_s() -> None:
         kept = floats(1)
         torch.cuda.memory._record_memory_history(max_entries=50)  # the program's own, from here on
         also = floats(2)
-        prof._allocator.__exit__()  # type: ignore[union-attr]
+        prof._torch._allocator.__exit__()  # type: ignore[union-attr]
         assert torch._C._cuda_isHistoryEnabled()
         torch.cuda.memory._record_memory_history(enabled=None)
         assert not torch._C._cuda_isHistoryEnabled()
@@ -176,7 +176,7 @@ def test_a_history_that_is_on_is_the_program_s() -> None:
 def test_the_history_is_switched_off_again_and_threads_are_as_they_were() -> None:
     with cuptiprof.profile(device="sim", activities=ACTIVITIES) as prof:
         assert torch._C._cuda_isHistoryEnabled() and torch.cuda.memory._get_memory_metadata()
-        prof._allocator.__exit__()  # type: ignore[union-attr]
+        prof._torch._allocator.__exit__()  # type: ignore[union-attr]
         assert not torch._C._cuda_isHistoryEnabled() and torch.cuda.memory._get_memory_metadata() == ""
     assert not hasattr(torch._C, "_cuda_isHistoryEnabled")
 

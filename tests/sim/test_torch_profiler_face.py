@@ -13,7 +13,7 @@ import torch
 
 import cuptiprof
 import cuptiprof.torch_profiler as profiler
-from cuptiprof.errors import SessionError
+from cuptiprof.errors import ResultError, SessionError
 
 CPU, CUDA = profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA
 
@@ -158,8 +158,12 @@ def test_toggling() -> None:
 def test_refused_methods() -> None:
     with profiler.profile(device="sim") as prof:
         work()
-    with pytest.raises(SessionError, match="allocator"):
+    with pytest.raises(ResultError, match="no history of the allocator"):
         prof.export_memory_timeline("x.html")
+    with pytest.raises(SessionError, match="not a GPU"):
+        prof.export_memory_timeline("x.html", "cpu")
+    with pytest.raises(ResultError, match=r"\.json\.gz"):
+        prof.export_memory_timeline("x.raw.json.gz")
     with pytest.raises(SessionError, match="overloads"):
         prof.key_averages(group_by_overload_name=True)
     events = prof.events()
