@@ -228,11 +228,10 @@ class Result:
         self.export(path, format="chrome", overwrite=True)
 
     def report(self, view: str = "overview", **options: Any) -> Report:
-        """A view (``overview``, ``summary``, ``gpu-trace``, ``api-trace``, ``regions``, ``operators``, ``operators-by-shape``,
-        ``modules``, ``lines``, ``memory``, ``allocator``, ``collectives``, ``captures``, ``temporal``, ``kernel-types``, ``overlap``, ``idle``,
-        ``launches``, ``queue``, ``queue-series``, ``bandwidth``, ``bandwidth-series``, ``steps``, ``gpu``, ``kernels``,
-        ``metrics``, ``events``, ``metrics-wide``, ``metrics-long``, ``sections``, ``memory-path``,
-        ``priorities``, ``samples``); print it, or ``.to("markdown")``.
+        """A view of the result; print it, or ``.to("markdown")``.
+
+        Args:
+            view: a name of ``cuptiprof.report.views.VIEWS``, as of ``cuptiprof report --view``.
 
         Raises:
             ResultError: an unknown view.
