@@ -48,6 +48,39 @@ def test_equals_cuda_occupancy_header(cc: str) -> None:
         np.testing.assert_array_equal(getattr(result, name), columns[expected], err_msg=name)
 
 
+def _splitmix(at: np.ndarray) -> np.ndarray:
+    """As in golden/occupancy_reference.cpp."""
+    z = (at + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def test_equals_cuda_occupancy_header_on_60_000_launches() -> None:
+    lines = (REFERENCE.parent / "occupancy_cuda13_blocks.txt").read_text().split("\n")[:-1]
+    launches = 7_500
+    for i, (cc, _, answers) in enumerate(line.partition(" ") for line in lines):
+        chip = occ.chip_limits(*map(int, cc.split(".")))
+        assert chip is not None and len(answers) == launches
+        at = np.arange(i * launches, (i + 1) * launches, dtype=np.uint64)[:, None] * np.uint64(8)
+        drawn = _splitmix(at + np.arange(8, dtype=np.uint64))
+
+        def below(field: int, limit: int, drawn: np.ndarray = drawn) -> np.ndarray:
+            return (drawn[:, field] % np.uint64(limit)).astype(np.int64)
+
+        optin = chip.max_shared_memory_per_block >> 10
+        found = occ.occupancy(
+            chip,
+            1 + below(0, 1024),
+            1 + below(1, 255),
+            below(2, 2) * below(3, 48 * 1024 + 1),
+            below(4, 2) * below(5, (optin + 4) * 1024 + 1),
+            np.where(below(6, 2) == 1, 255, below(7, 101)),
+        )
+        np.testing.assert_array_equal(found.active_blocks, np.frombuffer(answers.encode(), np.uint8) - ord("0"))
+    assert len(lines) == 8
+
+
 def test_kernel_above_48_kib_has_blocks() -> None:
     a100 = occ.chip_limits(8, 0)
     assert a100 is not None

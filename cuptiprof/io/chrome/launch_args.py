@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from cuptiprof.data.occupancy import UNLIMITED, WARP_SIZE, Occupancy, chip_limits, occupancy
+from cuptiprof.analysis.kernel_counters import Float64
+from cuptiprof.analysis.launch_sizes import launch_sizes
+from cuptiprof.data.occupancy import UNLIMITED, WARP_SIZE, Occupancy
 from cuptiprof.data.result import Result
 
 
@@ -15,10 +15,8 @@ class LaunchArgs:
 
     def __init__(self, result: Result) -> None:
         self._configs = result.tables["launch_configs"]
-        devices = result.tables["devices"]
-        self._devices = {int(ordinal): row for row, ordinal in enumerate(devices["device"].tolist())}
-        self._table = devices
-        self._occupancy: dict[int, Occupancy | None] = {}
+        self._sizes = launch_sizes(result)
+        self._achieved: dict[int, Float64] = {device: sizes.achieved() for device, sizes in self._sizes.items()}
         self._texts: dict[tuple[int, int], str] = {}
 
     def text(self, device: int, config: int) -> str:
@@ -29,70 +27,37 @@ class LaunchArgs:
 
     def _text(self, device: int, config: int) -> str:
         c = self._configs
-        grid = [int(c[f"grid_{axis}"][config]) for axis in "xyz"]
-        block = [int(c[f"block_{axis}"][config]) for axis in "xyz"]
-        cluster = [int(c[f"cluster_{axis}"][config]) for axis in "xyz"]
+        grid, block, cluster = (
+            [int(c[f"{what}_{axis}"][config]) for axis in "xyz"] for what in ("grid", "block", "cluster")
+        )
         shared = int(c["static_shared_memory"][config]) + int(c["dynamic_shared_memory"][config])
-        threads = block[0] * block[1] * block[2]
         parts = [
             f'"registers per thread":{int(c["registers_per_thread"][config])}',
             f'"shared memory":{shared}',
         ]
-        row = self._devices.get(device)
-        sms = int(self._table["num_multiprocessors"][row]) if row is not None else 0
-        blocks_per_sm = grid[0] * grid[1] * grid[2] / sms if sms else None
-        if blocks_per_sm is not None:
-            parts.append(f'"blocks per SM":{round(blocks_per_sm, 6)!r}')
-            parts.append(f'"warps per SM":{round(blocks_per_sm * threads / WARP_SIZE, 6)!r}')
+        sizes = self._sizes.get(device)
+        if sizes is not None:
+            per_sm = grid[0] * grid[1] * grid[2] / sizes.sms
+            parts.append(f'"blocks per SM":{round(per_sm, 6)!r}')
+            parts.append(f'"warps per SM":{round(per_sm * math.prod(block) / WARP_SIZE, 6)!r}')
         parts += [f'"grid":{grid}', f'"block":{block}']
         if any(cluster):
             parts.append(f'"cluster":{cluster}')
-        found = self._of_device(device, row)
-        if found is not None and blocks_per_sm is not None and row is not None:
-            active = int(found.active_blocks[config])
-            major = int(self._table["compute_capability_major"][row])
-            chip = chip_limits(major, int(self._table["compute_capability_minor"][row]))
-            assert chip is not None
-            # In single precision, as Kineto computes it, so that halves are rounded the same way.
-            resident = min(np.float32(active), np.float32(blocks_per_sm))
-            achieved = float(resident * np.float32(threads) / np.float32(chip.max_threads_per_sm))
-            parts.append(f'"est. achieved occupancy %":{math.floor(100 * achieved + 0.5)}')
-            limits = {
-                "activeBlocksPerMultiprocessor": active,
-                "blockLimitRegs": int(found.limit_registers[config]),
-                "blockLimitSharedMem": int(found.limit_shared_memory[config]),
-                "blockLimitWarps": int(found.limit_warps[config]),
-                "blockLimitBlocks": int(found.limit_blocks[config]),
-                "allocatedRegistersPerBlock": int(found.allocated_registers[config]),
-                "allocatedSharedMemPerBlock": int(found.allocated_shared_memory[config]),
-            }
-            members = [f'"{key}":{value}' for key, value in limits.items() if value != UNLIMITED]
-            members.append(f'"limitingFactors":"{found.limiting_factors(config)}"')
-            parts.append(f'"occupancy":{{{",".join(members)}}}')
+        if sizes is not None and sizes.held is not None:
+            parts += _occupancy(sizes.held, self._achieved[device], config)
         return ",".join(parts)
 
-    def _of_device(self, device: int, row: int | None) -> Occupancy | None:
-        """Occupancy of all configurations on a device; None if its chip is not known."""
-        if device not in self._occupancy:
-            c = self._configs
-            chip = (
-                chip_limits(
-                    int(self._table["compute_capability_major"][row]),
-                    int(self._table["compute_capability_minor"][row]),
-                )
-                if row is not None
-                else None
-            )
-            self._occupancy[device] = (
-                occupancy(
-                    chip,
-                    c["block_x"].astype("i8") * c["block_y"] * c["block_z"],
-                    c["registers_per_thread"],
-                    c["static_shared_memory"],
-                    c["dynamic_shared_memory"],
-                    c["shared_memory_carveout"],
-                )
-                if chip is not None
-                else None
-            )
-        return self._occupancy[device]
+
+def _occupancy(held: Occupancy, achieved: Float64, config: int) -> list[str]:
+    limits = {
+        "activeBlocksPerMultiprocessor": held.active_blocks,
+        "blockLimitRegs": held.limit_registers,
+        "blockLimitSharedMem": held.limit_shared_memory,
+        "blockLimitWarps": held.limit_warps,
+        "blockLimitBlocks": held.limit_blocks,
+        "allocatedRegistersPerBlock": held.allocated_registers,
+        "allocatedSharedMemPerBlock": held.allocated_shared_memory,
+    }
+    members = [f'"{key}":{value}' for key, column in limits.items() if (value := int(column[config])) != UNLIMITED]
+    members.append(f'"limitingFactors":"{held.limiting_factors(config)}"')
+    return [f'"est. achieved occupancy %":{int(achieved[config])}', f'"occupancy":{{{",".join(members)}}}']
