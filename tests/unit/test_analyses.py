@@ -24,7 +24,7 @@ from cuptiprof.errors import ResultError
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 ANALYSES = (
     "temporal", "kernel-types", "overlap", "idle", "launches", "queue", "queue-series", "bandwidth", "bandwidth-series",
-    "steps", "gpu", "kernels",
+    "steps", "gpu", "kernels", "kernels-by-properties", "waves",
 )  # fmt: skip
 
 

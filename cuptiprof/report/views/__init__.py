@@ -27,6 +27,7 @@ from cuptiprof.report.views import (
     overlap,
     overview,
     priorities,
+    property_table,
     queue,
     region_table,
     samples,
@@ -34,6 +35,7 @@ from cuptiprof.report.views import (
     step_table,
     summary,
     temporal,
+    wave_table,
 )
 
 
@@ -72,6 +74,8 @@ VIEWS: dict[str, KnownView] = {
     "steps": KnownView("Step time", step_table.view, of_times=True, of_ranks=True),
     "gpu": KnownView("GPU summary", gpu_table.view, of_times=True, of_ranks=True),
     "kernels": KnownView("Kernels", kernel_table.view, of_times=True),
+    "kernels-by-properties": KnownView("Kernels by properties and operator", property_table.view, of_times=True),
+    "waves": KnownView("Waves and tails", wave_table.view, of_times=True),
     "memory": KnownView("Memory", memory_use.view),
     "allocator": KnownView("PyTorch's caching allocator", allocator_use.view),
     "collectives": KnownView("Collectives", collective_table.view),
