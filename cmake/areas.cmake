@@ -2,7 +2,7 @@
 # area (a folder of csrc, or two folders that include much the same), so that a new source moves none of the others.
 #
 # Names in anonymous namespaces are therefore unique within an area, as in any one file.
-set(AREA_base "base|launch|threads|cupti|store|filter|probes")
+set(AREA_base "base|launch|threads|cupti|store|filter|probes|trace")
 set(AREA_collect "collect|session")
 set(AREA_counters "counters")
 set(AREA_bindings "bindings")

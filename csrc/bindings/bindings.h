@@ -27,5 +27,6 @@ void register_filter_columns(pybind11::module_& m);
 void register_session(pybind11::module_& m);
 void register_store(pybind11::module_& m);
 void register_torch(pybind11::module_& m);
+void register_trace(pybind11::module_& m);
 
 }  // namespace cuptiprof

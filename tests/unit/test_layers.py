@@ -40,6 +40,7 @@ ROOMS: dict[str, set[str]] = {
     "counters/sample": {"base", "cupti", "counters/strategy"},
     "counters": {"base", "cupti", "counters/strategy", "counters/range", "counters/sample"},
     "probes": {"base", "cupti"},
+    "trace": {"base"},
     "session": {
         *("base", "cupti", "store", "threads", "launch"),
         *("collect", "collect/nvtx", "collect/records", "collect/regions", "collect/torch"),
@@ -49,7 +50,7 @@ ROOMS: dict[str, set[str]] = {
     "bindings": {
         *("base", "base/demangle", "cupti", "store", "filter", "threads"),
         *("collect", "collect/nvtx", "collect/records", "collect/regions", "collect/torch", "bindings/frames"),
-        *("counters", "counters/plan", "counters/strategy", "probes", "session"),
+        *("counters", "counters/plan", "counters/strategy", "probes", "trace", "session"),
     },
     # The stand-in is a library of its own, with NVIDIA's headers and nothing of ours.
     "sim": set(),
