@@ -46,12 +46,17 @@ class Nesting:
 
 def nest(thread: Array, start: Int64, end: Int64) -> Nesting:
     """The forest, as torch.profiler makes it: one that ends later than an earlier one lies outside of that."""
+    return forest(*nested(thread, start, end))
+
+
+def nested(thread: Array, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """Order and parents of :func:`nest`, for whoever needs no more of it."""
     order = np.lexsort((-end, start, thread))
     begins, ends, on = start[order], end[order], thread[order]
     before = np.arange(len(order)) - 1
     before[np.r_[True, on[1:] != on[:-1]][: len(order)]] = -1
     parent = _nearest(before, lambda at, i: (ends[at] >= ends[i]) & (ends[at] > begins[i]))
-    return forest(order, parent)
+    return order, parent
 
 
 def forest(order: Int64, parent: Int64) -> Nesting:

@@ -19,9 +19,9 @@ from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
 from cuptiprof.io.allocator_rows import OOM, FrameTree, as_arrays, snapshot_rows
-from cuptiprof.io.trace_file import MAX_BYTES
 
 _PROTOCOL = 4
+_MOST_BYTES = 4 << 30
 _MOST_DEVICES = 1024
 _Frames = list[dict[str, Any]]
 
@@ -208,8 +208,8 @@ def read_snapshot(file: Path) -> dict[str, Any]:
         ResultError: unreadable, truncated, damaged, or not such a snapshot.
     """
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise ResultError(f"{file}: more than {MAX_BYTES >> 30} GiB")
+        if file.stat().st_size > _MOST_BYTES:
+            raise ResultError(f"{file}: more than {_MOST_BYTES >> 30} GiB")
         data = file.read_bytes()
     except OSError as e:
         raise ResultError(f"{file}: {e.strerror or e}") from None

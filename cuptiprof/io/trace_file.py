@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import IO, Any
 
 from cuptiprof.errors import ResultError
 
-MAX_BYTES = 4 << 30
-"""Limit of the decompressed size: a compressed file of a few MB can claim any size."""
+MAX_RATIO = 300
+"""Limit of the decompressed size, in sizes of the file: a compressed file of a few MB can claim any size. Traces have 10 to 30."""
+ALWAYS_ALLOWED = 64 << 20
+"""bytes, decompressed, whatever the ratio"""
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PIECE = 1 << 20
 
 
 def looks_like_trace(path: Path) -> bool:
@@ -26,34 +32,42 @@ def looks_like_trace(path: Path) -> bool:
     return start.startswith((_GZIP, _ZSTD)) or start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 
-def read_trace_file(path: Path) -> bytes:
-    """The JSON text.
+def pieces(path: Path) -> Iterator[tuple[bytes, int, int]]:
+    """The JSON text in pieces, each with how much of the file was read by then and the size of it (bytes; 0: unknown).
 
     Raises:
         ResultError: unreadable, truncated, damaged or too large.
     """
+    kind = ""
     try:
-        raw = path.read_bytes()
-        if raw.startswith(_GZIP):
-            with gzip.open(path) as f:
-                raw = f.read(MAX_BYTES + 1)
-        elif raw.startswith(_ZSTD):
-            raw = _without_zstd(path, raw)
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            start = file.peek(4)[:4] if hasattr(file, "peek") else b""
+            kind = "gzip" if start.startswith(_GZIP) else "Zstandard" if start.startswith(_ZSTD) else ""
+            done = 0
+            with closing(_opened(file, kind)) as text:
+                while piece := text.read(_PIECE):
+                    done += len(piece)
+                    at = file.tell() if file.seekable() else 0
+                    if kind and done > max(MAX_RATIO * size, ALWAYS_ALLOWED):
+                        raise ResultError(
+                            f"{path}: more than {done >> 20} MiB decompressed, {MAX_RATIO} times the size of the file",
+                            hint="no trace is like that; decompress it yourself if it is one",
+                        )
+                    yield piece, at, size
     except (EOFError, zlib.error, gzip.BadGzipFile) as e:
         raise ResultError(f"{path}: truncated or damaged gzip file ({e})") from None
     except OSError as e:
+        if kind and not e.errno:  # Arrow's
+            raise ResultError(f"{path}: truncated or damaged {kind} file ({' '.join(str(e).split())})") from None
         raise ResultError(f"{path}: {e.strerror or e}") from None
-    if len(raw) > MAX_BYTES:
-        raise ResultError(f"{path}: more than {MAX_BYTES >> 30} GiB decompressed")
-    return raw
 
 
-def _without_zstd(path: Path, raw: bytes) -> bytes:
-    import pyarrow as pa
+def _opened(file: IO[bytes], kind: str) -> Any:
+    if kind == "gzip":
+        return gzip.GzipFile(fileobj=file)
+    if kind == "Zstandard":
+        import pyarrow as pa
 
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(raw), "zstd") as f:
-            out: bytes = f.read(MAX_BYTES + 1)
-    except (OSError, pa.ArrowException) as e:
-        raise ResultError(f"{path}: truncated or damaged Zstandard file ({e})") from None
-    return out
+        return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+    return file

@@ -19,7 +19,7 @@ from cuptiprof.data.activities import DEFAULT, KINDS
 from cuptiprof.data.result import Losses, Result
 from cuptiprof.data.tables import Strings, Table, merge, schema
 from cuptiprof.errors import ResultError
-from cuptiprof.io.kineto import to_ns
+from cuptiprof.io.kineto.trace_values import to_ns
 
 TRACES = ["alexnet-a100", "triton-a100", "counters-a100", "train-v100"]
 

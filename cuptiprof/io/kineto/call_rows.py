@@ -1,0 +1,73 @@
+"""CUDA, HIP and other runtime and driver calls of a trace, synchronisations, and the profiler's own overhead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cuptiprof.data import enums
+from cuptiprof.io.kineto.event_rows import EventRows
+from cuptiprof.io.kineto.trace_columns import Int64
+
+RUNTIMES = (
+    "cuda_runtime",
+    "runtime",
+    "xpu_runtime",
+    "mtia_runtime",
+    "glow_runtime",
+    "hpu_runtime",
+    "privateuse1_runtime",
+)
+DRIVERS = ("cuda_driver", "xpu_driver", "privateuse1_driver")
+
+_NONE = 0xFFFFFFFF
+
+
+def calls(rows: EventRows) -> dict[str, Any]:
+    """Columns of ``api_calls``; ROCm has the number of a function under another name (cid)."""
+    cbid = np.where(rows.columns.has("cbid", rows.event), rows.count("cbid"), rows.count("cid"))
+    kept = rows.kept(
+        {
+            "name": rows.text("name"),
+            "cbid": cbid,
+            "correlation_id": rows.count("correlation"),
+            "process": rows.low32("pid"),
+            "thread": rows.low32("tid"),
+            "domain": rows.columns.is_category(rows.event, DRIVERS.__contains__).astype(np.int64),
+        }
+    )
+    return {**kept, "start": rows.start, "end": rows.end}
+
+
+def synchronizations(rows: EventRows) -> dict[str, Any]:
+    """Columns of ``synchronizations``."""
+    kind = rows.of_text("cuda_sync_kind", _sync_kind)
+    unnamed = rows.token("cuda_sync_kind") < 0
+    if unnamed.any():
+        kind = np.where(unnamed, rows.of_text("name", _sync_kind), kind)
+    stream: Int64 = np.where(rows.columns.has("stream", rows.event), rows.low32("stream"), _NONE)
+    kept = rows.kept(
+        {
+            "type": kind,
+            "context": rows.low32("context"),
+            "correlation_id": rows.count("correlation"),
+            "stream": stream,
+            "event": np.full(len(rows), _NONE),
+        }
+    )
+    return {**kept, "start": rows.start, "end": rows.end}
+
+
+def overhead(rows: EventRows) -> dict[str, Any]:
+    """Columns of ``overhead``."""
+    kept = rows.kept({"kind": rows.of_text("name", _overhead_kind)})
+    return {**kept, "start": rows.start, "end": rows.end}
+
+
+def _sync_kind(text: Any) -> int:
+    return enums.code_of(enums.SYNC_KINDS, str(text))
+
+
+def _overhead_kind(text: Any) -> int:
+    return enums.code_of(enums.OVERHEAD_KINDS, str(text))

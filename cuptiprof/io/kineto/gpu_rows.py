@@ -1,0 +1,156 @@
+"""Kernels, copies and sets of a trace, and where they were launched as far as the file says it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cuptiprof.data import enums
+from cuptiprof.data.codes import distinct_rows, first_rows
+from cuptiprof.io.kineto.event_rows import EventRows
+from cuptiprof.io.kineto.trace_columns import Int64
+from cuptiprof.io.kineto.trace_values import clamped, number
+
+_MEMCPY = re.compile(r"(?:Memcpy|Copy)\s*(\w+)(?: \((.+?) -> (.+?)\))?$")
+_CARVEOUT_NOT_ASKED_FOR = 255
+
+
+@dataclass
+class GpuWork:
+    """Rows of a table of GPU work.
+
+    Attributes:
+        columns: of the table, by name.
+        external: External id of each, modulo 2**32.
+        configs: of kernels: columns of ``launch_configs``.
+    """
+
+    columns: dict[str, Any]
+    external: Int64
+    configs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def correlation(self) -> Int64:
+        """Correlation ID of each; 0: none."""
+        return np.asarray(self.columns["correlation_id"], np.int64)
+
+
+def kernels(rows: EventRows, base: int) -> GpuWork:
+    """Kernels; `base` is the Unix time of the file's time 0, ns."""
+    grid, block = _three(rows, "grid"), _three(rows, "block")
+    sizes = [*grid, *block, rows.count("registers per thread", 16), rows.count("shared memory", 31)]
+    queued = np.maximum(rows.count("queued", 63) - base, 0)
+    made = {
+        **_place(rows),
+        "name": rows.text("name"),
+        "queued": queued,
+        "graph_id": rows.count("graph id"),
+        "graph_node_id": rows.count("graph node id", 64),
+    }
+    kept = rows.kept({**made, "external": rows.low32("External id"), **{str(i): size for i, size in enumerate(sizes)}})
+    found, which = distinct_rows(*(kept.pop(str(i)) for i in range(len(sizes))))
+    # Configurations in the order in which they come.
+    first = first_rows(which, len(found))
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    names = (
+        *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+        *("registers_per_thread", "static_shared_memory"),
+    )
+    configs = {name: found[order, i] for i, name in enumerate(names)}
+    configs["shared_memory_carveout"] = np.full(len(found), _CARVEOUT_NOT_ASKED_FOR)
+    external = kept.pop("external")
+    return GpuWork({**kept, **_times(rows), "config": place[which] if len(which) else which}, external, configs)
+
+
+def copies(rows: EventRows) -> GpuWork:
+    """Copies; kinds of copies and memories are in their names."""
+    place = _place(rows)
+    kinds = [rows.of_text("name", partial(_copy_kind, part)) for part in range(3)]
+    to_device = rows.count("toDevice", instead="device")
+    from_device = rows.count("fromDevice", instead="device")
+    is_peer = rows.columns.has("toDevice", rows.event)
+    has_device = rows.columns.has("device", rows.event)
+    kept = rows.kept(
+        {
+            **place,
+            "bytes": rows.count("bytes", 63),
+            "copy_kind": kinds[0],
+            "src_kind": kinds[1],
+            "dst_kind": kinds[2],
+            "src_device": np.where(
+                has_device | rows.columns.has("fromDevice", rows.event), from_device, place["device"]
+            ),
+            "dst_device": np.where(has_device | is_peer, to_device, place["device"]),
+            "src_context": place["context"],
+            "dst_context": place["context"],
+            "is_peer": is_peer.astype(np.int64),
+            "bandwidth": rows.of_text("memory bandwidth (GB/s)", _bandwidth, np.float64),
+            "external": rows.low32("External id"),
+        }
+    )
+    external = kept.pop("external")
+    return GpuWork({**kept, **_times(rows)}, external)
+
+
+def sets(rows: EventRows) -> GpuWork:
+    """Memory sets; the kind of memory is in their names."""
+    kept = rows.kept(
+        {
+            **_place(rows),
+            "bytes": rows.count("bytes", 63),
+            "memory_kind": rows.of_text("name", _set_kind),
+            "bandwidth": rows.of_text("memory bandwidth (GB/s)", _bandwidth, np.float64),
+            "external": rows.low32("External id"),
+        }
+    )
+    external = kept.pop("external")
+    return GpuWork({**kept, **_times(rows)}, external)
+
+
+def _times(rows: EventRows) -> dict[str, Int64]:
+    return {"start": rows.start, "end": rows.end}
+
+
+def _place(rows: EventRows) -> dict[str, Int64]:
+    return {
+        "device": rows.count("device", instead="pid"),
+        "context": rows.count("context"),
+        "stream": rows.count("stream", instead="tid"),
+        "correlation_id": rows.count("correlation"),
+    }
+
+
+def _three(rows: EventRows, name: str) -> list[Int64]:
+    """Three sizes out of a list, 1 where there are none."""
+    return [rows.limited(rows.of_text(name, partial(_size, i)), 31, name) for i in range(3)]
+
+
+def _size(place: int, value: Any) -> int:
+    if not isinstance(value, list) or place >= len(value):
+        return 1
+    return clamped(number(value[place]))
+
+
+def _copy_kind(part: int, name: Any) -> int:
+    match = _MEMCPY.match(str(name))
+    text = (match.group(part + 1) if match else None) or ""
+    return enums.code_of(enums.MEMORY_KINDS if part else enums.MEMCPY_KINDS, text or ("" if part else "Unknown"))
+
+
+def _set_kind(name: Any) -> int:
+    return enums.code_of(enums.MEMORY_KINDS, str(name).partition("(")[2].rstrip(")"))
+
+
+def _bandwidth(value: Any) -> float:
+    """GB/s as the file has it; 0 where it has none. Its times may be whole microseconds: this is not made from them."""
+    try:
+        given = float(value or 0)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return given if 0 <= given < 1e6 else 0.0

@@ -1,0 +1,141 @@
+"""Fields of a trace's events as columns, by the native reader: text comes in pieces, and no event becomes an object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cuptiprof import _core
+from cuptiprof.data.codes import distinct
+from cuptiprof.data.tables import Array, Strings
+from cuptiprof.io.kineto.trace_values import clamped, json_value, number
+
+Int64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+COUNTED = "cuda_profiler_range"
+"""Category of which all arguments are kept: their names are those of metrics."""
+
+_TEXT, _INTEGER, _DECIMAL = "text", "integer", "decimal"
+_FIELDS = [
+    *((name, _TEXT) for name in ("ph", "cat", "name", "args")),
+    *((name, _DECIMAL) for name in ("ts", "dur")),
+    *((name, _INTEGER) for name in ("pid", "tid", "id")),
+]
+_ARGS = [
+    *((name, _INTEGER) for name in (
+        "correlation", "device", "stream", "context", "External id", "Sequence number", "Fwd thread id", "registers per thread",
+        "shared memory", "queued", "graph id", "graph node id", "cbid", "cid", "bytes", "toDevice", "fromDevice",
+        "Group size", "In msg nelems", "Out msg nelems", "Src Rank", "Dst Rank", "Seq",
+        "Addr", "Bytes", "Device Type", "Device Id", "size",
+    )),
+    *((name, _TEXT) for name in (
+        "grid", "block", "memory bandwidth (GB/s)", "cuda_sync_kind", "Input Dims", "Input type", "Call stack", "direction",
+        "Collective name", "dtype", "Process Group Name", "Process Group ID", "Process Group Description", "Process Group Ranks",
+        "Is asynchronized op",
+    )),
+]  # fmt: skip
+
+
+def new_scanner() -> _core.EventScanner:
+    """A native reader that keeps what an import needs."""
+    return _core.EventScanner(_FIELDS, _ARGS, [COUNTED])
+
+
+class TraceColumns:
+    """What the events of a file say, by event number from 0.
+
+    Fields of ``args`` have names of their own: none is also a field of an event.
+    """
+
+    def __init__(self, scanner: _core.EventScanner, strings: Strings) -> None:
+        self.count = scanner.events
+        self._columns = {name: tuple(arrays) for name, *arrays in scanner.take_columns()}
+        self._tokens = scanner.values()
+        self._codes = np.full(len(self._tokens), -1, np.int64)
+        self._strings = strings
+        self.categories, self._category = self._texts("cat", str.lower)
+        self._phases, self._phase = self._texts("ph", str)
+
+    def tokens_of(self, field: str) -> tuple[Array, Array]:
+        """Events that have a text field, ascending, and the number of its token."""
+        events, tokens, _, _ = self._columns[field]
+        return events, tokens
+
+    def value(self, token: int) -> Any:
+        """What a token stands for, as :func:`json_value`; None for -1."""
+        return json_value(self._tokens[token]) if token >= 0 else None
+
+    def rows(self, categories: Iterable[str], phase: str = "X") -> Int64:
+        """The events of some categories (lower case) and a phase, ascending."""
+        wanted = [i for i, name in enumerate(self.categories) if name in set(categories)]
+        if not wanted or phase not in self._phases:
+            return np.zeros(0, np.int64)
+        chosen = self._category == wanted[0]
+        for i in wanted[1:]:
+            chosen |= self._category == i
+        return np.flatnonzero(chosen & (self._phase == self._phases.index(phase)))
+
+    def count_of(self, category: str, phases: Iterable[str]) -> int:
+        """How many events of a category (lower case) have one of these phases."""
+        return sum(len(self.rows((category,), phase)) for phase in phases)
+
+    def category_of(self, rows: Int64) -> list[str]:
+        """Category of each, lower case."""
+        return [self.categories[i] for i in self._category[rows].tolist()]
+
+    def is_category(self, rows: Int64, wanted: Callable[[str], bool]) -> Mask:
+        """Whether the category of each is a wanted one."""
+        return self.mapped(self._category[rows], lambda i: wanted(self.categories[i]), bool)
+
+    def has(self, field: str, rows: Int64) -> Mask:
+        """Which events have a field at all."""
+        present = np.zeros(self.count, bool)
+        text_events, _, number_events, _ = self._columns[field]
+        present[text_events] = True
+        present[number_events] = True
+        return present[rows]
+
+    def numbers(self, field: str, rows: Int64, default: int = 0, convert: Callable[[Any], int] = number) -> Int64:
+        """A field as int64; `default` where an event lacks it. What is not written as a number goes through `convert`."""
+        text_events, tokens, events, values = self._columns[field]
+        out = values[rows] if len(events) == self.count else self._per_event(events, values, default)[rows]
+        if len(text_events):
+            token = self._per_event(text_events, tokens, -1)[rows]
+            written = np.flatnonzero(token >= 0)
+            out[written] = self.mapped(token[written], lambda i: clamped(convert(self.value(i))), np.int64)
+        return out
+
+    def tokens(self, field: str, rows: Int64) -> Int64:
+        """Number of the token of a text field; -1: an event lacks it."""
+        events, tokens = self.tokens_of(field)
+        return tokens[rows].astype(np.int64) if len(events) == self.count else self._per_event(events, tokens, -1)[rows]
+
+    def mapped(self, keys: Array, make: Callable[[int], Any], dtype: Any) -> Array:
+        """``make(key)`` of each key, made once for each different one."""
+        used = distinct(keys) if len(keys) else np.zeros(0, np.int64)
+        made = np.array([make(int(key)) for key in used.tolist()], dtype)
+        return made[np.searchsorted(used, keys)]
+
+    def codes(self, tokens: Int64) -> Int64:
+        """Tokens as indices into the strings of the run, values that are no text as Python writes them; -1 is the empty string."""
+        used = distinct(tokens) if len(tokens) else np.zeros(0, np.int64)
+        for token in used[used >= 0].tolist():
+            if self._codes[token] < 0:
+                self._codes[token] = self._strings.code(str(self.value(token)))
+        return np.where(tokens >= 0, self._codes[tokens], 0)
+
+    def _per_event(self, events: Array, values: Array, fill: int) -> Int64:
+        out = np.full(self.count, fill, np.int64)
+        out[events] = values
+        return out
+
+    def _texts(self, field: str, change: Callable[[str], str]) -> tuple[list[str], Int64]:
+        """Different texts of a field, changed, and which of them each event has; the last one, "", is that of events without."""
+        events, tokens = self.tokens_of(field)
+        names: dict[str, int] = {}
+        which = self.mapped(tokens, lambda i: names.setdefault(change(str(self.value(i))), len(names)), np.int64)
+        return [*names, ""], self._per_event(events, which, len(names))
