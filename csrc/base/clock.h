@@ -1,5 +1,4 @@
-// The run clock: what regions, launch events and (through CUPTI's timestamp callback) activity records are
-// stamped with.
+// The run clock: that of all times in a result, and through its timestamp callback CUPTI's.
 #pragma once
 #include <time.h>
 
@@ -21,7 +20,8 @@ inline int64_t unix_ns() noexcept {
   return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
 }
 
-// A simulated device may have a clock of its own (a replay's virtual time); null: the monotonic clock.
+// A simulated device may have a clock of its own (a replay's virtual time); null: the monotonic clock. Set by
+// set_clock_source.
 using ClockSource = int64_t (*)();
 inline std::atomic<ClockSource> g_clock_source{nullptr};
 

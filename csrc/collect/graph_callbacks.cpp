@@ -1,6 +1,6 @@
 // Activity: what CUPTI's callbacks say about CUDA graphs. A node's making and copying is one event each, a
 // launch one, however many nodes it has.
-#include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "collect/activity.h"
 #include "collect/buffers/decoder_bell.h"
 #include "collect/regions/regions.h"
@@ -27,7 +27,7 @@ void push_event(ThreadSlot& slot, const Event& event) noexcept {
 
 void push_event(ThreadSlot& slot, EventKind kind, uint64_t object, uint64_t task = 0,
                 uint32_t id = 0) noexcept {
-  push_event(slot, {.time = now_ns(), .task = task, .object = object, .id = id, .kind = kind});
+  push_event(slot, {.stamp = read_stamp(), .task = task, .object = object, .id = id, .kind = kind});
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ void Activity::on_graph_changed(CUpti_CallbackId cbid, const CUpti_GraphData* de
         if (const LaunchOrigin origin = launch_origin(*slot); origin != LaunchOrigin{})
           push_event(
               *slot,
-              {.time = now_ns(), .task = 0, .origin = origin, .id = 0, .kind = EventKind::kNodeOrigin});
+              {.stamp = read_stamp(), .task = 0, .origin = origin, .id = 0, .kind = EventKind::kNodeOrigin});
         push_event(*slot, EventKind::kNodeCreated, node_id(graph.node), key ? key() : 0);
       }
       return;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "collect/activity.h"
 #include "collect/buffers/decoder_bell.h"
 #include "collect/records/kernel_names.h"
@@ -121,7 +121,7 @@ void Activity::on_driver_call(CUpti_CallbackId cbid, const CUpti_CallbackData& c
     if (slot->is_worker.load(std::memory_order_relaxed)) [[unlikely]]
       note_backward_caller(*slot);
     const LaunchOrigin origin = launch_origin(*slot);
-    if (!slot->ring.push({.time = now_ns(),
+    if (!slot->ring.push({.stamp = read_stamp(),
                           .task = task,
                           .origin = origin,
                           .id = call.correlationId,

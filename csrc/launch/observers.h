@@ -24,7 +24,7 @@ struct LaunchEvent {
 
 // An entry or an exit of a region on the calling thread.
 struct RegionEvent {
-  int64_t time;                       // run clock; the same as in the regions table
+  int64_t time;                       // run clock; about the same as in the regions table
   uint32_t thread;                    // thread ID to show
   std::span<const uint32_t> regions;  // open ones including this, outermost first
   CUcontext context;   // the thread's, else the only one that work was launched in; null: none yet

@@ -59,7 +59,7 @@ struct LaunchOrigin {
 };
 
 struct Event {
-  int64_t time;   // run clock
+  int64_t stamp;  // read_stamp()
   uint64_t task;  // running contextvars.Context; 0: the thread's outermost
   union {
     RegionMetadata* metadata;  // kEnter, kRangeStart, kMark: freed by whoever takes the event out

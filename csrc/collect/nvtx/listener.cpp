@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "collect/nvtx/nvtx_library.h"
 #include "collect/nvtx/said_text.h"
 #include "collect/regions/regions.h"
@@ -116,7 +116,7 @@ void write(EventKind kind, uint64_t range, uint32_t label,
   ThreadSlot* slot = this_thread_slot();
   if (!slot) return count(g_beyond_slots);
   if (!slot->ring.push(
-          {.time = now_ns(), .task = range, .metadata = attributes.get(), .id = label, .kind = kind},
+          {.stamp = read_stamp(), .task = range, .metadata = attributes.get(), .id = label, .kind = kind},
           slot->open_regions))
     return count(g_region_overflow);
   static_cast<void>(attributes.release());

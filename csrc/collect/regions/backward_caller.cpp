@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "collect/regions/regions.h"
 
 namespace cuptiprof {
@@ -96,8 +96,9 @@ void note_backward_caller(ThreadSlot& slot) noexcept {
   const uint32_t number = caller ? caller->index + 1 : 0;
   const uint64_t noted = uint64_t{g_session.load(std::memory_order_acquire)} << 32 | number;
   if (noted == slot.works_for) return;
-  if (slot.ring.push({.time = now_ns(), .task = 0, .object = 0, .id = number, .kind = EventKind::kWorksFor},
-                     slot.open_regions))
+  if (slot.ring.push(
+          {.stamp = read_stamp(), .task = 0, .object = 0, .id = number, .kind = EventKind::kWorksFor},
+          slot.open_regions))
     slot.works_for = noted;
   else
     count(g_region_overflow);

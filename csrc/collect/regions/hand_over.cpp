@@ -35,8 +35,8 @@ RegionToken hand_over(uint64_t task) noexcept {
   if (slot->is_worker.load(std::memory_order_relaxed)) note_backward_caller(*slot);
   uint32_t number = g_tokens.fetch_add(1, std::memory_order_relaxed) + 1;
   if (number == 0) number = g_tokens.fetch_add(1, std::memory_order_relaxed) + 1;
-  token.time = now_ns();
-  if (!push(*slot, {token.time, task, {nullptr}, number, EventKind::kHandOver})) return token;
+  token.stamp = read_stamp();
+  if (!push(*slot, {token.stamp, task, {nullptr}, number, EventKind::kHandOver})) return token;
   token.number = number;
   if (mode & kRegionsWatched) token.depth = live_region_path(*slot, task, token.names, token.regions);
   return token;
@@ -50,9 +50,9 @@ uint64_t adopt_region(const RegionToken& token, uint64_t task) noexcept {
     count(g_beyond_slots);
     return 0;
   }
-  // Events are applied in order of time: this one comes after the one it refers to.
-  const int64_t time = std::max(now_ns(), token.time + 1);
-  const uint64_t id = push_opening(*slot, {time, task, {nullptr}, token.number, EventKind::kAdopt});
+  // Events are applied in the order of their stamps: this one comes after the one it refers to.
+  const int64_t stamp = std::max(read_stamp(), token.stamp + 1);
+  const uint64_t id = push_opening(*slot, {stamp, task, {nullptr}, token.number, EventKind::kAdopt});
   if (id != 0 && mode & kRegionsWatched)
     for (uint32_t i = 0; i < token.depth; ++i) slot->open.push(token.names[i], token.regions[i], id, task);
   return id;
@@ -68,7 +68,7 @@ void backward_begins(uint64_t task, bool of_torch) noexcept {
     slot->marked_caller.store(of_torch && mark_backward_caller(*slot), std::memory_order_relaxed);
   slot->in_backward.fetch_add(1, std::memory_order_release);
   const uint32_t marked = slot->marked_caller.load(std::memory_order_relaxed);
-  push(*slot, {now_ns(), task, {nullptr}, marked, EventKind::kBackwardBegins});
+  push(*slot, {read_stamp(), task, {nullptr}, marked, EventKind::kBackwardBegins});
 }
 
 void backward_ends() noexcept {
@@ -77,7 +77,7 @@ void backward_ends() noexcept {
   if (slot->in_backward.fetch_sub(1, std::memory_order_release) == 1 &&
       slot->marked_caller.load(std::memory_order_relaxed))
     unmark_backward_caller();
-  push(*slot, {now_ns(), 0, {nullptr}, 0, EventKind::kBackwardEnds});
+  push(*slot, {read_stamp(), 0, {nullptr}, 0, EventKind::kBackwardEnds});
 }
 
 }  // namespace cuptiprof

@@ -13,7 +13,7 @@ namespace cuptiprof {
 // The innermost region of one thread and task at one moment.
 struct RegionToken {
   uint32_t number = 0;  // of the kHandOver event; 0: no region was open
-  int64_t time = 0;
+  int64_t stamp = 0;
   // While regions are watched: the path, for launches that are looked at as they happen.
   uint32_t depth = 0;
   uint32_t names[OpenRegions::kMax];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/clock.h"
 #include "collect/regions/backward_caller.h"
 #include "collect/regions/regions.h"
 #include "cupti/api.h"
@@ -116,7 +117,8 @@ bool wait_for_observers(std::chrono::milliseconds patience, const LaunchObserver
   return all;
 }
 
-void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, int64_t time) noexcept {
+void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task) noexcept {
+  const int64_t time = now_ns();
   take_out_left(slot, time);
   const uint32_t index = slot.open.depth();
   slot.open.push(name, id, id, task);
@@ -136,7 +138,8 @@ void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, 
   slot.observing.store(false, std::memory_order_release);
 }
 
-void region_closes(ThreadSlot& slot, uint64_t id, int64_t time) noexcept {
+void region_closes(ThreadSlot& slot, uint64_t id) noexcept {
+  const int64_t time = now_ns();
   if (slot_of_region(id) != slot.index)
     thread_slot(slot_of_region(id)).open.left_elsewhere(id);
   else

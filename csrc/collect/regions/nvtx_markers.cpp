@@ -17,14 +17,13 @@ NvtxMarkers::~NvtxMarkers() {
   for (auto& [number, range] : x_open) delete range.metadata;
 }
 
-void NvtxMarkers::apply(Store& store, const Event& e, uint32_t tid) {
+void NvtxMarkers::apply(Store& store, const Event& e, uint32_t tid, int64_t time) {
   if (e.kind == EventKind::kMark) {
-    const Range mark{e.id, tid, e.time, e.metadata};
-    write(store, mark, e.time, false);
+    const Range mark{e.id, tid, time, e.metadata};
+    write(store, mark, time, false);
     delete e.metadata;
   } else if (e.kind == EventKind::kRangeStart) {
-    if (x_open.size() >= kMaxOpen ||
-        !x_open.try_emplace(e.task, Range{e.id, tid, e.time, e.metadata}).second) {
+    if (x_open.size() >= kMaxOpen || !x_open.try_emplace(e.task, Range{e.id, tid, time, e.metadata}).second) {
       delete e.metadata;
       return count(x_losses.budget_evicted);
     }
@@ -32,7 +31,7 @@ void NvtxMarkers::apply(Store& store, const Event& e, uint32_t tid) {
   } else {
     const auto found = x_open.find(e.task);
     if (found == x_open.end()) return;  // started before the session
-    write(store, found->second, e.time, false);
+    write(store, found->second, time, false);
     delete found->second.metadata;
     x_open.erase(found);
     x_set_is_old = true;
@@ -47,7 +46,7 @@ void NvtxMarkers::write(Store& store, const Range& range, int64_t end, bool is_o
   const ScopeLabel label = scope_label(range.label);
   rows::markers row;
   row.start = range.start;
-  row.end = end;
+  row.end = std::max(end, range.start);
   row.name = store.text(label.name);
   row.domain = store.text(label.domain);
   row.category = store.text("nvtx");

@@ -21,7 +21,7 @@ class NvtxMarkers {
 
   // Events of the kinds kMark, kRangeStart and kRangeEnd, of the thread `tid`. Their metadata is ours from
   // here on.
-  void apply(Store& store, const Event& e, uint32_t tid);
+  void apply(Store& store, const Event& e, uint32_t tid, int64_t time);
   // Rows of ranges that are still open, with `now` as their end.
   void write_open(Store& store, int64_t now) const;
 

@@ -70,12 +70,13 @@ void OperatorTracker::detail(uint32_t slot, const Event& e) {
   t.next_inputs = e.id;
 }
 
-void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, const Around& around) {
+void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, int64_t time,
+                            const Around& around) {
   Thread& t = thread(slot);
   const Named& name = named(e.id);
   Open o;
   o.id = region_id(thread_slot(slot), position);
-  o.start = e.time;
+  o.start = time;
   o.sequence = e.object;
   o.forward_thread = std::exchange(t.next_forward_thread, 0);
   o.frame = std::exchange(t.next_frame, 0);
@@ -104,7 +105,7 @@ void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, co
   t.open.push_back(o);
 }
 
-void OperatorTracker::exit(Store& store, const Texts& texts, const Event& e) {
+void OperatorTracker::exit(Store& store, const Texts& texts, const Event& e, int64_t time) {
   const uint32_t slot = slot_of_region(e.region);
   if (slot >= x_threads.size()) return;
   auto& open = x_threads[slot].open;
@@ -112,7 +113,7 @@ void OperatorTracker::exit(Store& store, const Texts& texts, const Event& e) {
   const auto found =
       std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return o.id == e.region; });
   if (found == open.rend()) return;  // of before the session
-  write(store, texts, *found, tid_of_slot(slot), e.time, false);
+  write(store, texts, *found, tid_of_slot(slot), time, false);
   // What began inside of it and goes on (a record_function under a dispatch mode) is of what was around it.
   const uint32_t ended = found->instance;
   for (auto o = open.erase(std::prev(found.base())); o != open.end(); ++o) {

@@ -41,8 +41,8 @@ class OperatorTracker {
   OperatorTracker(size_t forward_bytes, Losses& losses);
 
   void detail(uint32_t slot, const Event& e);
-  void enter(uint32_t slot, const Event& e, uint64_t position, const Around& around);
-  void exit(Store& store, const Texts& texts, const Event& e);
+  void enter(uint32_t slot, const Event& e, uint64_t position, int64_t time, const Around& around);
+  void exit(Store& store, const Texts& texts, const Event& e, int64_t time);
   // The thread ended with these open.
   void end_thread(Store& store, const Texts& texts, uint32_t slot, int64_t now);
   // Rows of operators that are still open, with `now` as their end.

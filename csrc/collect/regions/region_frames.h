@@ -11,7 +11,7 @@ struct RegionFrame {
   uint32_t node = 0;
   uint32_t instance = 0;
   uint16_t depth = 0;
-  int64_t end = std::numeric_limits<int64_t>::max();  // when it was left
+  int64_t end = std::numeric_limits<int64_t>::max();  // stamp at which it was left
   std::shared_ptr<RegionFrame> parent;
 
   RegionFrame() = default;
@@ -24,10 +24,10 @@ struct RegionFrame {
   }
 };
 
-// The nearest one that was still open at `time`; null: none.
-inline const RegionFrame* open_frame(const std::shared_ptr<RegionFrame>& frame, int64_t time) {
+// The nearest one that was still open at this stamp; null: none.
+inline const RegionFrame* open_frame(const std::shared_ptr<RegionFrame>& frame, int64_t stamp) {
   const RegionFrame* f = frame.get();
-  while (f && f->end <= time) f = f->parent.get();
+  while (f && f->end <= stamp) f = f->parent.get();
   return f;
 }
 

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/clock.h"
 #include "collect/regions/backward_caller.h"
 #include "collect/regions/regions.h"
 #include "collect/regions/scope_labels.h"
@@ -38,7 +37,7 @@ RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_
       x_graphs(graphs),
       x_operators(operators) {
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
-  // clock's times.
+  // clock's stamps.
   forget_backward_callers();
   for (uint32_t i = 0; i < thread_slot_count(); ++i) thread_slot(i).ring.drain(&drop);
 }
@@ -47,11 +46,11 @@ void RegionTracker::drain(Store& store) {
   // Only what happened until now is applied: a ring read later than another also holds later events, and what
   // a thread was handed depends on the order between threads. Events after this moment wait for the next
   // pass. The launches of records that were delivered before this call lie before it.
-  const int64_t until = now_ns();
+  const int64_t until = x_clock.look();
   const uint32_t slots = thread_slot_count();
   if (x_threads.size() < slots) x_threads.resize(slots);
   auto ready = [&](const ThreadState& t) {
-    return t.applied < t.pending.size() && t.pending[t.applied].time <= until;
+    return t.applied < t.pending.size() && x_clock.is_past(t.pending[t.applied].stamp);
   };
   size_t sources = 0;
   uint32_t only = 0;
@@ -70,7 +69,7 @@ void RegionTracker::drain(Store& store) {
     ThreadState& t = x_threads[only];
     while (ready(t)) apply_next(store, only);
   }
-  // Merge by time. The order within a thread is kept whatever its clock says.
+  // Merge by stamp. The order within a thread is kept whatever its clock says.
   while (sources > 1) {
     uint32_t next = slots;
     int64_t first = std::numeric_limits<int64_t>::max(), second = first;
@@ -79,20 +78,20 @@ void RegionTracker::drain(Store& store) {
       const ThreadState& t = x_threads[i];
       if (!ready(t)) continue;
       ++sources;
-      const int64_t time = t.pending[t.applied].time;
-      if (next == slots || time < first) {
+      const int64_t stamp = t.pending[t.applied].stamp;
+      if (next == slots || stamp < first) {
         second = next == slots ? second : first;
-        first = time;
+        first = stamp;
         next = i;
       } else {
-        second = std::min(second, time);
+        second = std::min(second, stamp);
       }
     }
     if (sources == 0) break;
     ThreadState& t = x_threads[next];
     do {
       apply_next(store, next);
-    } while (ready(t) && t.pending[t.applied].time <= second);
+    } while (ready(t) && t.pending[t.applied].stamp <= second);
     sources = 2;  // look again
   }
   for (ThreadState& t : x_threads) {
@@ -112,7 +111,7 @@ void RegionTracker::apply_next(Store& store, uint32_t slot) {
 void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t position) {
   switch (e.kind) {
     case EventKind::kLaunch: {
-      const Place at = work_place(slot, e.task, e.time);
+      const Place at = work_place(slot, e.task, e.stamp);
       x_calls.put(e.id, {at.node, at.instance, tid_of(slot), x_step}, e.origin,
                   x_calls.with_start_end() ? x_markers.open_set() : 0,
                   x_operators ? x_operators->at(slot) : OperatorSite{});
@@ -143,7 +142,7 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
     case EventKind::kRangeStart:
     case EventKind::kRangeEnd:
     case EventKind::kMark:
-      x_markers.apply(store, e, tid_of(slot));
+      x_markers.apply(store, e, tid_of(slot), time_of(e));
       break;
     case EventKind::kStep:
       x_step = e.id + 1;
@@ -153,18 +152,18 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
       break;
     case EventKind::kOperatorEnter:
       if (x_operators) {
-        const Place at = work_place(slot, e.task, e.time);
-        x_operators->enter(slot, e, position, {at.node, at.instance, x_step});
+        const Place at = work_place(slot, e.task, e.stamp);
+        x_operators->enter(slot, e, position, time_of(e), {at.node, at.instance, x_step});
       }
       break;
     case EventKind::kOperatorExit:
-      if (x_operators) x_operators->exit(store, {x_paths, x_frame_texts}, e);
+      if (x_operators) x_operators->exit(store, {x_paths, x_frame_texts}, e, time_of(e));
       break;
     case EventKind::kNodeOrigin:
       x_threads[slot].node_origin = e.origin;
       break;
     case EventKind::kNodeCreated: {
-      const Place at = work_place(slot, e.task, e.time);
+      const Place at = work_place(slot, e.task, e.stamp);
       const LaunchOrigin origin = std::exchange(x_threads[slot].node_origin, {});
       if (x_graphs) x_graphs->created(e.object, {at.node, at.instance, origin});
       break;
@@ -174,25 +173,25 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
   }
 }
 
-RegionTracker::Place RegionTracker::work_place(uint32_t slot, uint64_t task, int64_t time) const {
-  const Place at = innermost(slot, task, time);
-  return at.instance == 0 && is_worker(slot) ? called_backward_from(slot, time) : at;
+RegionTracker::Place RegionTracker::work_place(uint32_t slot, uint64_t task, int64_t stamp) const {
+  const Place at = innermost(slot, task, stamp);
+  return at.instance == 0 && is_worker(slot) ? called_backward_from(slot, stamp) : at;
 }
 
-RegionTracker::Place RegionTracker::place_of(const OpenRegion& r, int64_t time) const {
+RegionTracker::Place RegionTracker::place_of(const OpenRegion& r, int64_t stamp) const {
   if (!r.adopted) return {r.node, r.instance, r.depth};
-  const RegionFrame* f = open_frame(r.frame, time);
+  const RegionFrame* f = open_frame(r.frame, stamp);
   return f ? Place{f->node, f->instance, f->depth} : Place{};
 }
 
-RegionTracker::Place RegionTracker::innermost(uint32_t slot, uint64_t task, int64_t time) const {
+RegionTracker::Place RegionTracker::innermost(uint32_t slot, uint64_t task, int64_t stamp) const {
   const ThreadState& t = x_threads[slot];
   if (t.open == 0) return {};
   for (const uint64_t key : {task, uint64_t{0}}) {
     const auto found = t.stacks.find(key);
     if (found == t.stacks.end()) continue;
     for (auto r = found->second.rbegin(); r != found->second.rend(); ++r)
-      if (const Place at = place_of(*r, time); at.instance != 0) return at;
+      if (const Place at = place_of(*r, stamp); at.instance != 0) return at;
   }
   return {};
 }
@@ -208,14 +207,13 @@ const RegionTracker::Backward* RegionTracker::served_by(uint32_t slot) const {
   return x_backward.size() == 1 && !x_backward[0].marked ? &x_backward[0] : nullptr;
 }
 
-RegionTracker::Place RegionTracker::called_backward_from(uint32_t slot, int64_t time) const {
+RegionTracker::Place RegionTracker::called_backward_from(uint32_t slot, int64_t stamp) const {
   const Backward* caller = served_by(slot);
-  return caller ? innermost(caller->slot, caller->task, time) : Place{};
+  return caller ? innermost(caller->slot, caller->task, stamp) : Place{};
 }
 
 void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
-  Place parent = innermost(slot, e.task, e.time);
-  if (parent.instance == 0 && is_worker(slot)) parent = called_backward_from(slot, e.time);
+  const Place parent = work_place(slot, e.task, e.stamp);
   ThreadState& t = x_threads[slot];
   OpenRegion& r = t.stacks[e.task].emplace_back();
   r.id = region_id(thread_slot(slot), position);
@@ -224,7 +222,7 @@ void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
   r.instance = ++x_instances;
   r.parent = parent.instance;
   r.depth = parent.instance ? static_cast<uint16_t>(std::min(parent.depth + 1, 65535)) : 0;
-  r.start = e.time;
+  r.start = time_of(e);
   r.task = e.task;
   r.metadata = e.metadata;
   ++t.open;
@@ -247,26 +245,27 @@ void RegionTracker::exit(Store& store, const Event& e) {
   if (found == t.stacks.end()) return;  // entered before the session began
   Stack& stack = found->second;
   const auto at = place_in(stack);
-  write_row(store, *at, tid_of(slot), e.time, false);
-  close(*at, e.time);
+  write_row(store, *at, tid_of(slot), time_of(e), false);
+  close(*at, e.stamp);
   stack.erase(at);
   if (stack.empty() && found->first != 0) t.stacks.erase(found);
   --t.open;
 }
 
-void RegionTracker::close(OpenRegion& r, int64_t time) {
-  if (r.frame && !r.adopted) r.frame->end = time;
+void RegionTracker::close(OpenRegion& r, int64_t stamp) {
+  if (r.frame && !r.adopted) r.frame->end = stamp;
   delete r.metadata;
   r.metadata = nullptr;
 }
 
 // What a thread leaves open when it ends is not the next one's that gets its slot.
-void RegionTracker::end_thread(Store& store, uint32_t slot, int64_t now) {
+void RegionTracker::end_thread(Store& store, uint32_t slot, int64_t stamp) {
+  const int64_t now = x_clock.run_clock(stamp);
   ThreadState& t = x_threads[slot];
   for (auto& [task, stack] : t.stacks)
     for (OpenRegion& r : stack) {
       write_row(store, r, tid_of(slot), now, true);
-      close(r, now);
+      close(r, stamp);
     }
   t.stacks.clear();
   t.open = 0;
@@ -348,7 +347,7 @@ void RegionTracker::write_row(Store& store, const OpenRegion& r, uint32_t tid, i
   if (r.adopted) return;
   rows::regions row;
   row.start = r.start;
-  row.end = end;
+  row.end = std::max(end, r.start);  // their times are some ten nanoseconds apart from the truth
   row.task = r.task;
   row.flops = r.metadata ? r.metadata->flops : std::nan("");
   row.bytes = r.metadata ? r.metadata->bytes : std::nan("");

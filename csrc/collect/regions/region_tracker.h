@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stamp_clock.h"
 #include "collect/graphs/graph_tracker.h"
 #include "collect/regions/correlation_map.h"
 #include "collect/regions/nvtx_markers.h"
@@ -68,7 +69,7 @@ class RegionTracker {
     uint32_t parent = 0;
     uint16_t depth = 0;
     bool adopted = false;
-    int64_t start = 0;
+    int64_t start = 0;  // run clock
     uint64_t task = 0;
     RegionMetadata* metadata = nullptr;
     Frame frame;  // once it was handed on
@@ -107,19 +108,20 @@ class RegionTracker {
   void apply(Store& store, uint32_t slot, const Event& e, uint64_t position);
   void enter(uint32_t slot, const Event& e, uint64_t position);
   void exit(Store& store, const Event& e);
+  int64_t time_of(const Event& e) const { return x_clock.run_clock(e.stamp); }
   void adopt(uint32_t slot, const Event& e, uint64_t position);
   void backward_begins(uint32_t slot, uint64_t task, bool marked);
   void backward_ends(uint32_t slot);
   std::vector<Backward>::iterator caller_in(uint32_t slot);
-  void end_thread(Store& store, uint32_t slot, int64_t now);
-  void close(OpenRegion& r, int64_t time);
+  void end_thread(Store& store, uint32_t slot, int64_t stamp);
+  void close(OpenRegion& r, int64_t stamp);
   // Where work of this thread and task belongs; `innermost`: by its own regions.
-  Place work_place(uint32_t slot, uint64_t task, int64_t time) const;
-  Place innermost(uint32_t slot, uint64_t task, int64_t time) const;
-  Place place_of(const OpenRegion& r, int64_t time) const;
+  Place work_place(uint32_t slot, uint64_t task, int64_t stamp) const;
+  Place innermost(uint32_t slot, uint64_t task, int64_t stamp) const;
+  Place place_of(const OpenRegion& r, int64_t stamp) const;
   // Where work of torch's autograd threads belongs: by the regions of the thread that called backward.
   const Backward* served_by(uint32_t slot) const;
-  Place called_backward_from(uint32_t slot, int64_t time) const;
+  Place called_backward_from(uint32_t slot, int64_t stamp) const;
   Frame frame_of_caller(uint32_t slot);
   Frame frame_of(uint32_t slot, uint64_t task);
   Frame frame_of(uint32_t slot, Stack& stack, uint64_t task);
@@ -128,6 +130,7 @@ class RegionTracker {
   static uint32_t tid_of(uint32_t slot) { return thread_slot(slot).tid.load(std::memory_order_relaxed); }
   void write_row(Store& store, const OpenRegion& r, uint32_t tid, int64_t end, bool is_open);
 
+  StampClock x_clock;
   CorrelationMap& x_calls;
   RegionPaths x_paths;
   FrameTexts x_frame_texts;

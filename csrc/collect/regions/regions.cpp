@@ -17,9 +17,12 @@ void mark_step(uint32_t number) noexcept {
   ThreadSlot* slot = this_thread_slot();
   if (!slot)
     count(g_beyond_slots);
-  else if (!slot->ring.push(
-               {.time = now_ns(), .task = 0, .metadata = nullptr, .id = number, .kind = EventKind::kStep},
-               slot->open_regions))
+  else if (!slot->ring.push({.stamp = read_stamp(),
+                             .task = 0,
+                             .metadata = nullptr,
+                             .id = number,
+                             .kind = EventKind::kStep},
+                            slot->open_regions))
     count(g_region_overflow);
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "collect/buffers/decoder_bell.h"
 #include "store/losses.h"
 #include "threads/thread_slots.h"
@@ -36,8 +36,8 @@ inline std::atomic<uint64_t> g_metadata_as_text{0};  // keywords that were writt
 void mark_step(uint32_t number) noexcept;
 
 // kRegionsWatched: what an entry and an exit do beside their event (live_regions.h).
-void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task, int64_t time) noexcept;
-void region_closes(ThreadSlot& slot, uint64_t id, int64_t time) noexcept;
+void region_opened(ThreadSlot& slot, uint32_t name, uint64_t id, uint64_t task) noexcept;
+void region_closes(ThreadSlot& slot, uint64_t id) noexcept;
 
 // The ring is full: room kept for exits that came on other threads is free again. False: there was none, and
 // the event is lost, which is counted.
@@ -72,14 +72,13 @@ inline uint64_t enter_region(uint32_t mode, uint32_t name, RegionMetadata* metad
   }
   if (slot->is_worker.load(std::memory_order_relaxed)) [[unlikely]]
     note_backward_caller(*slot);
-  const int64_t time = now_ns();
-  const uint64_t id = push_opening(*slot, {time, task, {metadata}, name, EventKind::kEnter});
+  const uint64_t id = push_opening(*slot, {read_stamp(), task, {metadata}, name, EventKind::kEnter});
   if (id == 0) [[unlikely]] {
     delete metadata;
     return 0;
   }
   if (mode & kRegionsWatched) [[unlikely]]
-    region_opened(*slot, name, id, task, time);
+    region_opened(*slot, name, id, task);
   return id;
 }
 
@@ -91,11 +90,11 @@ inline void exit_region(uint64_t id, uint64_t task) noexcept {
     count(g_beyond_slots);
     return;
   }
-  const int64_t time = now_ns();
+  const int64_t stamp = read_stamp();
   const bool here = slot_of_region(id) == slot->index;
   if (g_region_mode.load(std::memory_order_relaxed) & kRegionsWatched) [[unlikely]]
-    region_closes(*slot, id, time);
-  if (!slot->ring.push({.time = time, .task = task, .region = id, .id = 0, .kind = EventKind::kExit},
+    region_closes(*slot, id);
+  if (!slot->ring.push({.stamp = stamp, .task = task, .region = id, .id = 0, .kind = EventKind::kExit},
                        here ? 0 : slot->open_regions)) [[unlikely]]
     count(g_region_overflow);
   if (!here) [[unlikely]]

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "cupti/detach.h"
 #include "cupti/subscriber_calls.h"
 
@@ -43,28 +43,28 @@ void use_run_clock(const std::shared_ptr<const Api>& api, const SubscriberCalls&
   static std::map<std::string, uint32_t> unseen;
   static std::vector<std::shared_ptr<const Api>> kept;  // a clock source must outlive every reader
   const std::lock_guard lock(mutex);
-  if (tells_our_time(calls)) return g_clock_source.store(nullptr);
+  if (tells_our_time(calls)) return set_clock_source(nullptr);
   if (calls.is_shared()) {
-    if (calls.set_clock(&run_clock) == CUPTI_SUCCESS) return g_clock_source.store(nullptr);
+    if (calls.set_clock(&run_clock) == CUPTI_SUCCESS) return set_clock_source(nullptr);
     kept.push_back(api);
     g_clock_api.store(api.get());
     g_clock_subscriber.store(calls.handle());
-    return g_clock_source.store(&library_clock);
+    return set_clock_source(&library_clock);
   }
   const auto before = unseen.find(api->path);
-  if (before != unseen.end() && before->second == times_finalized(*api)) return g_clock_source.store(nullptr);
+  if (before != unseen.end() && before->second == times_finalized(*api)) return set_clock_source(nullptr);
   if (calls.set_clock(&run_clock) == CUPTI_SUCCESS) {
     if (!tells_our_time(calls)) unseen[api->path] = times_finalized(*api);
-    return g_clock_source.store(nullptr);
+    return set_clock_source(nullptr);
   }
   kept.push_back(api);
   g_clock_api.store(api.get());
   g_clock_subscriber.store(nullptr);
-  g_clock_source.store(&library_clock);
+  set_clock_source(&library_clock);
 }
 
 void leave_clock(const SubscriberCalls& calls) noexcept {
-  if (calls.is_shared()) g_clock_source.store(nullptr);
+  if (calls.is_shared()) set_clock_source(nullptr);
 }
 
 }  // namespace cuptiprof

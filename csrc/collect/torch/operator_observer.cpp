@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/stamp_clock.h"
 #include "collect/regions/operator_inputs.h"
 #include "collect/regions/regions.h"
 #include "collect/torch/operator_modules.h"
@@ -55,20 +56,20 @@ NoContext operator_begins(const RecordFunction& call) {
   uint64_t id = 0;
   if (level == ScopeLevel::kFull) {
     const uint64_t task = task_of_operator();
-    const int64_t time = now_ns();
+    const int64_t stamp = read_stamp();
     const FrameSource frame_source = g_frame_source.load(std::memory_order_relaxed);
     const uint32_t frame = frame_source ? of_node(frame_source(), of.within) : 0;
     const uint32_t inputs =
         g_wants_inputs.load(std::memory_order_relaxed) ? inputs_of(call, g_input_layout) : 0;
     const bool has_detail = forward_thread != 0 || frame != 0 || inputs != 0;
-    if (has_detail && !slot->ring.push({.time = time,
+    if (has_detail && !slot->ring.push({.stamp = stamp,
                                         .task = forward_thread,
                                         .origin = {0, frame},
                                         .id = inputs,
                                         .kind = EventKind::kOperatorDetail},
                                        slot->open_regions + 2))
       count(g_region_overflow);
-    id = push_opening(*slot, {.time = time,
+    id = push_opening(*slot, {.stamp = stamp,
                               .task = task,
                               .object = static_cast<uint64_t>(sequence + 1),
                               .id = label,
@@ -82,8 +83,9 @@ NoContext operator_begins(const RecordFunction& call) {
 
 void write_exit(ThreadSlot& slot, uint64_t id) noexcept {
   const bool here = slot_of_region(id) == slot.index;
-  if (!slot.ring.push({.time = now_ns(), .task = 0, .region = id, .id = 0, .kind = EventKind::kOperatorExit},
-                      here ? 0 : slot.open_regions)) [[unlikely]]
+  if (!slot.ring.push(
+          {.stamp = read_stamp(), .task = 0, .region = id, .id = 0, .kind = EventKind::kOperatorExit},
+          here ? 0 : slot.open_regions)) [[unlikely]]
     count(g_region_overflow);
   if (!here) [[unlikely]]
     thread_slot(slot_of_region(id)).left_elsewhere.fetch_add(1, std::memory_order_relaxed);

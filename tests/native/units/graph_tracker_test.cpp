@@ -15,7 +15,7 @@ struct Tracked {
 
   void captured(uint64_t node, uint32_t region) { graphs.created(node, {.node = region}); }
   void tell(EventKind kind, uint64_t object, uint64_t task = 0, uint32_t id = 0) {
-    graphs.apply(0, {.time = 1, .task = task, .object = object, .id = id, .kind = kind});
+    graphs.apply(0, {.stamp = 1, .task = task, .object = object, .id = id, .kind = kind});
   }
   void cloned(uint64_t node, uint64_t from) { tell(EventKind::kNodeCloned, node, from); }
   void instantiated(uint64_t node, uint64_t from) {

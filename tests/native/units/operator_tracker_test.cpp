@@ -22,23 +22,23 @@ uint32_t operator_label(const char* name, char scope = kFunction) {
 
 uint64_t begin(uint32_t label, uint64_t sequence = 0, uint64_t forward_thread = 0) {
   ThreadSlot& slot = *this_thread_slot();
-  const int64_t time = now_ns();
+  const int64_t stamp = read_stamp();
   if (forward_thread != 0)
     REQUIRE(slot.ring.push(
-        {.time = time, .task = forward_thread, .origin = {}, .id = 0, .kind = EventKind::kOperatorDetail}));
+        {.stamp = stamp, .task = forward_thread, .origin = {}, .id = 0, .kind = EventKind::kOperatorDetail}));
   return push_opening(
-      slot, {.time = time, .task = 0, .object = sequence, .id = label, .kind = EventKind::kOperatorEnter});
+      slot, {.stamp = stamp, .task = 0, .object = sequence, .id = label, .kind = EventKind::kOperatorEnter});
 }
 
 void end(uint64_t id) {
   ThreadSlot& slot = *this_thread_slot();
-  REQUIRE(
-      slot.ring.push({.time = now_ns(), .task = 0, .region = id, .id = 0, .kind = EventKind::kOperatorExit}));
+  REQUIRE(slot.ring.push(
+      {.stamp = read_stamp(), .task = 0, .region = id, .id = 0, .kind = EventKind::kOperatorExit}));
   if (slot_of_region(id) == slot.index) --slot.open_regions;
 }
 
 void launch_in_operator(uint32_t correlation) {
-  REQUIRE(this_thread_slot()->ring.push({now_ns(), 0, {nullptr}, correlation, EventKind::kLaunch}));
+  REQUIRE(this_thread_slot()->ring.push({read_stamp(), 0, {nullptr}, correlation, EventKind::kLaunch}));
 }
 
 struct TrackedOperators {

@@ -24,7 +24,7 @@ uint64_t enter(const char* name, uint64_t task = 0, RegionMetadata* metadata = n
 }
 
 void launch(uint32_t correlation, uint64_t task = 0) {
-  REQUIRE(this_thread_slot()->ring.push({now_ns(), task, {nullptr}, correlation, EventKind::kLaunch}));
+  REQUIRE(this_thread_slot()->ring.push({read_stamp(), task, {nullptr}, correlation, EventKind::kLaunch}));
 }
 
 template <typename Body>
