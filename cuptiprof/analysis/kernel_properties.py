@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cuptiprof import _core
 from cuptiprof.analysis.aggregate import Int64, sum_by_group
 from cuptiprof.analysis.kernel_counters import Float64, match
 from cuptiprof.analysis.launch_groups import LaunchGroups, launch_groups
@@ -13,7 +14,7 @@ from cuptiprof.analysis.launch_sizes import blocks_per_sm, estimated_occupancy
 from cuptiprof.analysis.tensor_cores import is_eligible, on_tensor_cores
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
-from cuptiprof.data.tables import Array
+from cuptiprof.data.tables import Array, Table
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class KernelProperties:
 
 def kernel_properties(result: Result, demangle: bool = True) -> KernelProperties:
     """The kernel view of TensorBoard's plugin for torch.profiler, grouped by "Kernel Properties + Op Name"."""
-    number, names = launching_operators(result)
+    number, names = launching_operators(result, result.kernels)
     groups = launch_groups(result, demangle, number)
     order = groups.order(groups.stats.total)
     first = groups.first[order]
@@ -57,14 +58,14 @@ def kernel_properties(result: Result, demangle: bool = True) -> KernelProperties
     )
 
 
-def launching_operators(result: Result) -> tuple[Array, list[str]]:
-    """Of each kernel the number of its innermost operator's name, and the names; "" for a kernel of none.
+def launching_operators(result: Result, work: Table, rows: Array | slice = slice(None)) -> tuple[Int64, list[str]]:
+    """Of rows of kernels, copies or sets the number of their innermost operator's name, and the names; "" for those of none.
 
     By the row in ``operators`` where there is one; else it is the last of the names that were open at the launch.
     """
-    kernels, operators, strings = result.kernels, result.operators, result.kernels.strings
-    row = match(kernels["operator_instance"], operators["instance"])
-    path = kernels.codes("operator").astype(np.int64)
+    operators, strings = result.operators, work.strings
+    row = match(work["operator_instance"][rows], operators["instance"])
+    path = work.codes("operator")[rows].astype(np.int64)
     code = np.full(len(path), -1, np.int64)
     code[row >= 0] = operators.codes("name")[row[row >= 0]]
     # Names and paths are told apart by the sign.
@@ -72,6 +73,6 @@ def launching_operators(result: Result) -> tuple[Array, list[str]]:
     known: dict[str, int] = {}
     numbers = []
     for value in used.tolist():
-        name = str(strings[value]) if value >= 0 else str(strings[-1 - value]).rpartition("/")[2]
+        name = str(strings[value]) if value >= 0 else (_core.split_region_path(str(strings[-1 - value])) or [""])[-1]
         numbers.append(known.setdefault(name, len(known)))
     return np.asarray(numbers, np.int64)[which], list(known)

@@ -11,7 +11,7 @@ from cuptiprof.analysis.aggregate import Int64, stable_order
 from cuptiprof.analysis.gpu_work import traced_graphs
 from cuptiprof.data.codes import distinct_rows
 from cuptiprof.data.result import Result
-from cuptiprof.data.tables import Array
+from cuptiprof.data.tables import Array, Table
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class StreamWork:
         which: number of the stream, by ascending device and stream ID.
         start, end: ns; ``end`` is never before ``start``.
         correlation: correlation ID of the call that caused it; 0: none.
+        row: row in :func:`work_tables`, one below the other.
     """
 
     device: Int64
@@ -31,6 +32,7 @@ class StreamWork:
     start: Int64
     end: Int64
     correlation: Array
+    row: Int64
 
     @property
     def is_first(self) -> npt.NDArray[np.bool_]:
@@ -38,15 +40,16 @@ class StreamWork:
         return np.r_[True, self.which[1:] != self.which[:-1]] if len(self.which) else np.zeros(0, bool)
 
 
+def work_tables(result: Result) -> list[Table]:
+    """Kernels, copies, sets, and graphs of which no nodes were recorded."""
+    graphs = result.graph_launches
+    whole = graphs.where(traced_graphs(result)) if len(graphs) else graphs
+    return [result.kernels, result.memcpys, result.memsets, whole]
+
+
 def stream_work(result: Result) -> StreamWork:
     """Of a result whose work has times (``Result.timed``)."""
-    graphs = result.graph_launches
-    tables = [
-        result.kernels,
-        result.memcpys,
-        result.memsets,
-        graphs.where(traced_graphs(result)) if len(graphs) else graphs,
-    ]
+    tables = work_tables(result)
     start, end, correlation, device, stream = (
         np.concatenate([table[column] for table in tables])
         for column in ("start", "end", "correlation_id", "device", "stream")
@@ -62,4 +65,5 @@ def stream_work(result: Result) -> StreamWork:
         start=start,
         end=np.maximum(end[order], start),
         correlation=correlation[order],
+        row=order,
     )

@@ -25,6 +25,7 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 ANALYSES = (
     "temporal", "kernel-types", "overlap", "idle", "launches", "queue", "queue-series", "bandwidth", "bandwidth-series",
     "steps", "gpu", "kernels", "kernels-by-properties", "waves",
+    "critical-path", "critical-path-steps",
 )  # fmt: skip
 
 

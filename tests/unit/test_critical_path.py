@@ -1,0 +1,264 @@
+"""The critical path: by hand, against a walk over programs of which each cause is known, and beside HTA's."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import DATA, trace_path
+from path_programs import NONE, Program, Wait, Work
+from report_results import make_result
+
+import cuptiprof
+from cuptiprof.analysis.critical_path import PathKind, critical_path
+from cuptiprof.analysis.path_rows import OUTSIDE
+from cuptiprof.data.enums import SYNC_KINDS, code_of
+from cuptiprof.data.result import Result
+
+Pieces = list[tuple[str, int, int]]
+
+
+def kernel(name: str, start: int, end: int, correlation: int, stream: int = 7, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "start": start,
+        "end": end,
+        "correlation_id": correlation,
+        "stream": stream,
+        "thread": 70,
+        **more,
+    }
+
+
+def call(name: str, start: int, end: int, correlation: int, thread: int = 70) -> dict[str, Any]:
+    return {"name": name, "start": start, "end": end, "correlation_id": correlation, "thread": thread}
+
+
+def pieces(result: Result) -> Pieces:
+    path = critical_path(result)
+    return [(PathKind(k).name, s, e) for k, s, e in zip(path.kind, path.start.tolist(), path.end.tolist(), strict=True)]
+
+
+SYNC = {"type": code_of(SYNC_KINDS, "Stream Sync"), "stream": 7, "event": NONE}
+TWO_KERNELS = {
+    "kernels": [kernel("a", 30, 100, 1), kernel("b", 104, 200, 2)],
+    "api_calls": [call("cudaLaunchKernel", 10, 20, 1), call("cudaLaunchKernel", 40, 45, 2), call("cudaStreamSynchronize", 50, 210, 3)],
+    "synchronizations": [{**SYNC, "start": 50, "end": 205, "correlation_id": 3}],
+    "operators": [
+        {"name": "aten::mm", "start": 5, "end": 22, "instance": 1, "thread": 70},
+        {"name": "aten::item", "start": 48, "end": 230, "instance": 2, "thread": 70},
+    ],
+    "regions": [{"name": "step", "path": "step", "start": 0, "end": 240, "instance": 1, "thread": 70}],
+}  # fmt: skip
+
+
+def test_through_the_gpu_and_back_by_hand() -> None:
+    result = make_result(TWO_KERNELS)
+    assert pieces(result) == [
+        ("HOST", 0, 10), ("LAUNCH", 10, 30), ("WORK", 30, 100), ("GAP", 100, 104), ("WORK", 104, 200), ("SYNC", 200, 210),
+        ("HOST", 210, 240),
+    ]  # fmt: skip
+    report = result.report("critical-path")
+    found = [(row["kind"], row["name"], row["operator"], row["region"], row["time_ns"]) for row in report.rows]
+    assert sorted(found, key=str) == sorted([
+        ("kernel", "b", None, None, 96), ("kernel", "a", None, None, 70), ("launch", "a", None, None, 20), ("gap", "b", None, None, 4),
+        ("sync", "cudaStreamSynchronize", None, None, 10), ("host", "aten::item", "aten::item", "step", 20),
+        ("host", "step", None, "step", 15), ("host", "aten::mm", "aten::mm", "step", 5),
+    ], key=str)  # fmt: skip
+    assert sum(row["percent"] for row in report.rows) == pytest.approx(100)
+    (facts,) = report.content.facts["paths"]
+    assert (facts["total_ns"], facts["kernel_ns"], facts["host_ns"], facts["sync_ns"]) == (240, 166, 40, 10)
+    assert "Rank 0: kernel 69.17%, host 16.67%, launch 8.33%, sync 4.17%, gap 1.67%." in str(report)
+
+
+def test_a_call_that_found_the_gpu_done_did_not_wait() -> None:
+    tables = TWO_KERNELS | {
+        "api_calls": [*TWO_KERNELS["api_calls"][:2], call("cudaStreamSynchronize", 201, 210, 3)],
+        "synchronizations": [{**SYNC, "start": 201, "end": 210, "correlation_id": 3}],
+    }
+    assert pieces(make_result(tables)) == [("HOST", 0, 240)]
+
+
+def test_steps_cut_the_path() -> None:
+    names = {"ProfilerStep#3": (0, 150), "ProfilerStep#4": (150, 240)}
+    regions = [
+        {"name": n, "path": n, "start": a, "end": b, "instance": i + 1, "thread": 70}
+        for i, (n, (a, b)) in enumerate(names.items())
+    ]
+    result = make_result(TWO_KERNELS | {"regions": regions})
+    found = result.report("critical-path-steps").rows
+    assert [(row["step"], row["total_ns"]) for row in found] == [
+        ("3", 200)
+    ]  # with the work it launched; the last launched nothing
+    assert (found[0]["kernel_ns"], found[0]["host_ns"], found[0]["launch_ns"], found[0]["gap_ns"]) == (166, 10, 20, 4)
+    assert {row["region"] for row in result.report("critical-path").rows} == {None, "ProfilerStep#*"}
+
+
+def test_backward_is_of_the_thread_that_called_it() -> None:
+    tables = {
+        "operators": [
+            {"name": "aten::mm", "start": 0, "end": 10, "instance": 1, "thread": 70},
+            {"name": "aten::mul", "start": 200, "end": 210, "instance": 2, "thread": 70},
+            {"name": "autograd::engine::evaluate_function: MmBackward0", "start": 20, "end": 90, "instance": 3, "thread": 71, "backward": 1},
+        ],
+        "kernels": [kernel("forward", 8, 15, 1), kernel("backward", 40, 95, 2, thread=71), kernel("tail", 230, 250, 3)],
+        "api_calls": [call("cudaLaunchKernel", 4, 6, 1), call("cudaLaunchKernel", 30, 35, 2, 71), call("cudaLaunchKernel", 204, 206, 3)],
+    }  # fmt: skip
+    result = make_result(tables)
+    assert pieces(result) == [("HOST", 0, 204), ("LAUNCH", 204, 230), ("WORK", 230, 250)]
+    host = {
+        (row["name"], row["operator"]): row["time_ns"]
+        for row in result.report("critical-path").rows
+        if row["kind"] == "host"
+    }
+    evaluate = tables["operators"][2]["name"]
+    assert host == {
+        (OUTSIDE, None): 120,
+        (evaluate, evaluate): 65,
+        ("cudaLaunchKernel", evaluate): 5,
+        ("aten::mm", "aten::mm"): 8,
+        ("cudaLaunchKernel", "aten::mm"): 2,
+        ("aten::mul", "aten::mul"): 4,
+    }
+
+
+def test_without_calls_what_ended_last_is_the_cause() -> None:
+    tables = {"kernels": [kernel("a", 10, 50, 0), kernel("b", 60, 90, 0, stream=9), kernel("c", 30, 55, 0, stream=8)]}
+    found = pieces(make_result(tables))
+    assert found == [("UNKNOWN", 10, 30), ("WORK", 30, 55), ("GAP", 55, 60), ("WORK", 60, 90)]
+
+
+def test_a_stream_that_waits_for_an_unknown_event() -> None:
+    """A trace that does not say which record an event stands for: what ended last on the GPU before the work."""
+    tables = {
+        "kernels": [kernel("a", 20, 100, 1), kernel("b", 103, 150, 3, stream=9)],
+        "api_calls": [call("cudaLaunchKernel", 10, 15, 1), call("cudaStreamWaitEvent", 20, 22, 2), call("cudaLaunchKernel", 24, 26, 3)],
+        "synchronizations": [
+            {"type": code_of(SYNC_KINDS, "Stream Wait Event"), "stream": 9, "event": NONE, "start": 20, "end": 22, "correlation_id": 2}
+        ],
+    }  # fmt: skip
+    expected = [("LAUNCH", 10, 20), ("WORK", 20, 100), ("GAP", 100, 103), ("WORK", 103, 150)]
+    assert pieces(make_result(tables)) == expected
+    del tables["synchronizations"]
+    assert pieces(make_result(tables)) == [("HOST", 10, 24), ("LAUNCH", 24, 103), ("WORK", 103, 150)]
+
+
+def walk(program: Program) -> tuple[Pieces, list[Work]]:
+    """The path of a program, thing by thing."""
+    calls = program.tables["api_calls"]
+    threads = sorted({w.thread for w in program.works} | {w.thread for w in program.waits})
+    spans = {
+        t: (min(c["start"] for c in calls if c["thread"] == t), max(c["end"] for c in calls if c["thread"] == t))
+        for t in threads
+    }
+    first = min(threads, key=lambda t: (spans[t][0], t))
+    begin = min([start for start, _ in spans.values()] + [w.start for w in program.works])
+    out: Pieces = []
+    ran: list[Work] = []
+
+    def host(thread: int, until: int) -> Wait | None:
+        """Back along a thread; the wait that ended it."""
+        returned = [w for w in program.waits if w.thread == thread and w.end <= until]
+        wait = max(returned, key=lambda w: w.end, default=None)
+        if wait is None and thread != first:
+            out.append(("HOST", spans[thread][0], until))
+            return host(first, spans[thread][0])
+        out.append(("HOST", wait.end if wait else begin, until))
+        if wait:
+            out.append(("SYNC", wait.release, wait.end))
+        return wait
+
+    last = max(program.works, key=lambda w: w.end)
+    late = max(threads, key=lambda t: spans[t][1])
+    work, until = (last, last.end) if last.end >= spans[late][1] else (None, 0)
+    if work is None:
+        wait = host(late, spans[late][1])
+        work, until = (wait.work, wait.release) if wait else (None, 0)
+    while work is not None:
+        ran.append(work)
+        out.append(("WORK", work.start, until))
+        cause = work.before
+        if work.event and (cause is None or work.event.end > cause.end):
+            cause = work.event
+        if cause and cause.end >= work.called:
+            out.append(("GAP", cause.end, work.start))
+            work, until = cause, cause.end
+        else:
+            out.append(("LAUNCH", work.called, work.start))
+            wait = host(work.thread, work.called)
+            work, until = (wait.work, wait.release) if wait else (None, 0)
+    return [piece for piece in reversed(out) if piece[2] > piece[1]], ran[::-1]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("numbered", [True, False])
+def test_programs_of_which_each_cause_is_known(threads: int, numbered: bool) -> None:
+    kinds: set[str] = set()
+    for seed in range(120):
+        program = Program(seed, calls=10 + seed, threads=threads, numbered=numbered)
+        if not program.works:
+            continue
+        expected, ran = walk(program)
+        result = program.result()
+        path = critical_path(result)
+        assert pieces(result) == expected, seed
+        on_path = path.work[path.kind == PathKind.WORK]
+        found = list(zip(path.stream.stream[path.stream.which[on_path]], path.stream.start[on_path], strict=True))
+        assert found == [(work.stream, work.start) for work in ran], seed
+        kinds |= {kind for kind, _, _ in expected}
+        rows = result.report("critical-path").rows
+        assert sum(row["time_ns"] for row in rows) == path.end[-1] - path.start[0]
+    assert kinds == {"HOST", "LAUNCH", "WORK", "GAP", "SYNC"}
+
+
+# What HTA 0.5.0 finds: ns since the first thing in the trace between which its path goes, and time and pieces there of kernels (copies, sets)
+# with the gaps between them, and of launches. It rounds starts up and ends down to whole microseconds; what they lose is a gap.
+_OF_HTA = {
+    "train-v100": (101_152_000, 196_887_000, 93_692_000 + 2_043_000, 1_219, 0),  # the second ProfilerStep
+    "rank0": (2_899_000, 4_790_000, 1_765_000 + 40_000, 9, 11_000),  # the third
+    "event-sync": (0, 10**12, 38_000, 2, 28_000),
+    "event-sync-streams": (0, 10**12, 124_000 + 15_000, 2, 14_000),
+}
+
+
+@pytest.mark.parametrize("trace", _OF_HTA)
+def test_same_work_as_hta_where_the_gpu_is_the_limit(trace: str) -> None:
+    begin, end, gpu, count, launch = _OF_HTA[trace]
+    file = DATA / "ranks" / f"{trace}.json.gz"
+    result = cuptiprof.open(file if file.exists() else trace_path(trace)).timed()
+    tables = [result.tables[n] for n in ("kernels", "memcpys", "memsets", "api_calls", "operators", "regions")]
+    origin = min(int(table["start"].min()) for table in tables if len(table))
+    path = critical_path(result)
+    start, until = (np.clip(times - origin, begin, end) for times in (path.start, path.end))
+    time = {kind: int((until - start)[path.kind == kind].sum()) for kind in PathKind}
+    inside = (until > start) & (path.kind == PathKind.WORK)
+    assert (time[PathKind.WORK] + time[PathKind.GAP], int(inside.sum()), time[PathKind.LAUNCH]) == (gpu, count, launch)
+
+
+def test_pieces_follow_each_other(every_trace: Path) -> None:
+    result = cuptiprof.open(every_trace).timed()
+    path = critical_path(result)
+    assert (path.start[1:] == path.end[:-1]).all() and (path.end > path.start).all()
+    rows = result.report("critical-path").rows
+    assert sum(row["time_ns"] for row in rows) == (int(path.end[-1] - path.start[0]) if len(path) else 0)
+
+
+@pytest.fixture(
+    params=sorted((DATA / "traces").glob("*.json.gz")) + sorted((DATA / "ranks").glob("*.json.gz")),
+    ids=lambda p: p.name,
+)
+def every_trace(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+def test_a_million_kernels_in_seconds() -> None:
+    from test_analyses import many
+
+    result = many(1_000_000)
+    begin = time.thread_time()
+    path = critical_path(result)
+    assert len(path) > 100 and time.thread_time() - begin < 20
