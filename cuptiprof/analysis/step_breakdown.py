@@ -91,6 +91,11 @@ def _roles(result: Result) -> dict[str, Intervals]:
     }
 
 
+def data_loading(result: Result) -> Intervals:
+    """When the host loaded data: operators and regions ``enumerate(DataLoader)#...__next__``, ``enumerate(DataPipe)#...``."""
+    return union_of_all([_union(of, _named(of, _DATALOADER.fullmatch)) for of in (result.operators, result.regions)])
+
+
 def _launched_by_collectives(result: Result) -> Array:
     """Mask of the kernels whose innermost operator is a collective."""
     kernels, operators = result.kernels, result.operators

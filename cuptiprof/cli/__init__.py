@@ -1,4 +1,4 @@
-"""The command line: ``cuptiprof demo | run | report | export | metrics | bench | doctor | verify``. One file a command."""
+"""The command line: ``cuptiprof demo | run | report | advise | export | metrics | bench | doctor | verify``. One file a command."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from cuptiprof.cli import (
+    advise_command,
     bench_command,
     demo_command,
     doctor_command,
@@ -28,6 +29,7 @@ COMMANDS = {
     "demo": demo_command,
     "run": run_command,
     "report": report_command,
+    "advise": advise_command,
     "export": export_command,
     "metrics": metrics_command,
     "bench": bench_command,

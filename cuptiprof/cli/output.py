@@ -24,9 +24,12 @@ PLACEHOLDER = r"%(q\{(\w+)\}|.|$)"
 _STREAMS = ("%1", "%2")
 
 
-def add_view_arguments(group: argparse._ActionsContainer) -> None:
-    """What a report shows, wherever it goes."""
-    group.add_argument("--view", action="append", choices=list(VIEWS), help="which report; may be given several times")
+def add_view_arguments(group: argparse._ActionsContainer, *, views: bool = True) -> None:
+    """What a report shows, wherever it goes. ``views``: which report may be chosen."""
+    if views:
+        group.add_argument(
+            "--view", action="append", choices=list(VIEWS), help="which report; may be given several times"
+        )
     group.add_argument(
         "-u", "--normalized-time-unit", dest="units", choices=UNITS, default="auto", help="unit of all times"
     )
@@ -34,10 +37,10 @@ def add_view_arguments(group: argparse._ActionsContainer) -> None:
     group.add_argument("--limit", type=count, metavar="N", help="at most N rows a table")
 
 
-def add_format_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of everything that prints a report."""
+def add_format_arguments(parser: argparse.ArgumentParser, *, views: bool = True) -> None:
+    """Options of everything that prints a report. ``views``: which report may be chosen."""
     group = parser.add_argument_group("output")
-    add_view_arguments(group)
+    add_view_arguments(group, views=views)
     group.add_argument(
         "--format",
         choices=FORMATS,

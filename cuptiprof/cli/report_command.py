@@ -26,13 +26,29 @@ _SPILL_FILE = "spill.json"  # of what a killed process left
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_path_arguments(parser)
+    add_format_arguments(parser)
+    parser.add_argument("--lines", action="append", metavar="PATTERN",
+                        help="for --view lines: functions of a file (train.py), of a line (train.py:42), or by name (Model.forward)")  # fmt: skip
+
+
+def add_path_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is opened, and which kernels of it."""
     parser.add_argument(
         "path", metavar="RUN_OR_TRACE", help="a saved run or a torch.profiler trace, or a folder of them"
     )
     parser.add_argument("-k", "--kernel-name", dest="kernels", metavar="PATTERN", help='glob or "regex:..."')
-    add_format_arguments(parser)
-    parser.add_argument("--lines", action="append", metavar="PATTERN",
-                        help="for --view lines: functions of a file (train.py), of a line (train.py:42), or by name (Model.forward)")  # fmt: skip
+
+
+def opened(arguments: argparse.Namespace) -> list[Result]:
+    """The runs that were asked for, by rank."""
+    results = []
+    for path in _runs(arguments.path):
+        with progress_bar(f"reading {path}") as progress:
+            result = open_run(path, progress)
+        results.append(_filtered(result, arguments.kernels) if arguments.kernels else result)
+    results.sort(key=rank_of)
+    return results
 
 
 def _filtered(result: Result, pattern: str) -> Result:
@@ -77,12 +93,6 @@ def _reports(
 def main(arguments: argparse.Namespace) -> int:
     resolve_log_file(arguments)
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
-    results = []
-    for path in _runs(arguments.path):
-        with progress_bar(f"reading {path}") as progress:
-            result = open_run(path, progress)
-        results.append(_filtered(result, arguments.kernels) if arguments.kernels else result)
-    results.sort(key=rank_of)
     views = arguments.view or ("lines" if arguments.lines else "overview",)
-    print_reports(_reports(results, views, arguments.lines, options), arguments)
+    print_reports(_reports(opened(arguments), views, arguments.lines, options), arguments)
     return 0

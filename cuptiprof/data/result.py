@@ -270,6 +270,10 @@ class Result:
         """Wall and step time, what the GPU did and why it was idle, the kernels and regions that took longest."""
         return self.report("overview", **options)
 
+    def advise(self, **options: Any) -> Report:
+        """What to try to make it faster: where, and how much time that can save at most."""
+        return self.report("advise", **options)
+
     def summary(self, **options: Any) -> Report:
         """nvprof's summary: GPU activities and API calls."""
         return self.report("summary", **options)

@@ -98,3 +98,75 @@ def test_pages_carry_the_messages_of_their_kernel() -> None:
     unknown = {row["label"]: row["value"] for row in rows if row["id"] == 2}  # a launch without a kernel record
     assert unknown["Grid Size"] == 424 and "Registers Per Thread" not in unknown and unknown["ipc"] == 1
     assert math.isclose(labels["Waves Per SM"], 424 / 80 / 16)
+
+
+def test_threads_of_a_warp() -> None:
+    assert said("ThreadDivergence", **{rules.THREADS: 24.0, rules.THREADS_ON: 24.0}) == []
+    (diverged,) = said("ThreadDivergence", **{rules.THREADS: 16.0, rules.COMPUTE: 50.0, rules.MEMORY: 90.0})
+    assert diverged.speedup == pytest.approx(25) and "16.0 of the 32" in diverged.text
+    assert len(said("ThreadDivergence", warp_execution_efficiency=50.0)) == 1  # nvprof's name, %
+    assert "has an effect" in said("ThreadDivergence", **{rules.THREADS: 30.0, rules.THREADS_ON: 20.0})[0].text
+
+
+def pipe(name: str) -> str:
+    return f"sm__pipe_{name}_cycles_active.avg.pct_of_peak_sustained_active"
+
+
+def test_pipes() -> None:
+    (low,) = said("HighPipeUtilization", **{pipe("fma"): 19.9, pipe("alu"): 3.0})
+    assert low.severity == "OPT" and low.speedup == pytest.approx(80.1) and "the busiest, fma," in low.text
+    assert (
+        said("HighPipeUtilization", **{pipe("fma"): 20.0}) == [] == said("HighPipeUtilization", **{pipe("fma"): 79.9})
+    )
+    assert said("HighPipeUtilization", **{pipe("tensor"): 80.0})[0].severity == "INF"
+
+
+def arithmetic(letter: str, add: float, mul: float, fma: float, peak: float) -> dict[str, float]:
+    name = "smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum.per_cycle_elapsed"
+    return {name.format(letter, op): value for op, value in (("add", add), ("mul", mul), ("fma", fma))} | {
+        f"sm__sass_thread_inst_executed_op_{letter}fma_pred_on.sum.peak_sustained": peak
+    }
+
+
+def test_double_precision_and_unfused_arithmetic() -> None:
+    double = arithmetic("d", 0, 0, 16, 100)  # 16 % of the peak
+    (heavy,) = said("SOLFPRoofline", **double, **arithmetic("f", 0, 0, 10, 200))
+    assert heavy.speedup == pytest.approx(50 * 0.16)
+    assert said("SOLFPRoofline", **arithmetic("d", 0, 0, 15, 100), **arithmetic("f", 0, 0, 10, 200)) == []
+    assert said("SOLFPRoofline", **double, **arithmetic("f", 0, 0, 120, 200)) == []
+    assert said("FPInstructions", **arithmetic("f", 10, 10, 80, 200)) == []  # 20 of 100, halved: 10 %
+    (loose,) = said("FPInstructions", **arithmetic("f", 20, 20, 60, 200))
+    assert loose.speedup == pytest.approx(100 * 0.2 * 0.5) and "40 %" in loose.text
+
+
+def test_shared_memory_and_sectors() -> None:
+    conflicts, waves = (
+        f"l1tex__data_{what}_mem_shared_op_ld.sum" for what in ("bank_conflicts_pipe_lsu", "pipe_lsu_wavefronts")
+    )
+    (many,) = said("SharedMemoryConflicts", **{conflicts: 10.0, waves: 100.0, rules.L1TEX: 50.0})
+    assert many.speedup == pytest.approx(5)
+    assert said("SharedMemoryConflicts", **{conflicts: 9.9, waves: 100.0}) == []
+    assert said("SharedMemoryConflicts", **{conflicts: 9.9, waves: 0.0}) == []
+    ratio = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
+    (loads,) = said("MemoryCacheAccessPattern", **{ratio: 8.0, rules.L1TEX: 60.0, rules.L2: 40.0, rules.DRAM: 70.0})
+    assert loads.speedup == pytest.approx(0.75 * 70) and "8.0 of 32.0" in loads.text
+    hits = {"l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct": 50.0, "lts__t_sector_op_read_hit_rate.pct": 50.0}
+    (cached,) = said(
+        "MemoryCacheAccessPattern", **{ratio: 8.0, rules.L1TEX: 10.0, rules.L2: 40.0, rules.DRAM: 70.0}, **hits
+    )
+    assert cached.speedup == pytest.approx(0.75 * 20)  # half of the loads reach L2, a quarter DRAM
+    assert said("MemoryCacheAccessPattern", **{ratio: 32.0}) == []
+    assert said("MemoryCacheAccessPattern", **{ratio: 8.0, ratio.replace(".ratio", ".max_rate"): 8.0}) == []
+    assert "stores" in said("MemoryCacheAccessPattern", gst_efficiency=25.0)[0].text
+
+
+def test_local_memory_and_imbalance() -> None:
+    hit, rate = (
+        "l1tex__t_sector_pipe_lsu_mem_local_op_st_hit_rate.pct",
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum.per_second",
+    )
+    assert "stores" in said("LocalMemoryUsage", **{hit: 80.0, rate: 1.0})[0].text
+    assert said("LocalMemoryUsage", **{hit: 80.1, rate: 1.0}) == [] == said("LocalMemoryUsage", **{hit: 0.0, rate: 0.0})
+    cycles = {rules.CYCLES_MOST: 1000.0, rules.CYCLES_ELAPSED: 1000.0}
+    assert said("WorkloadImbalance", **{rules.CYCLES_ACTIVE: 950.0}, **cycles)[0].speedup == pytest.approx(5)
+    assert said("WorkloadImbalance", **{rules.CYCLES_ACTIVE: 951.0}, **cycles) == []

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cuptiprof.report.model import View
 from cuptiprof.report.views import (
+    advice_table,
     allocator_use,
     api_trace,
     bandwidth,
@@ -55,6 +56,7 @@ class KnownView(NamedTuple):
 
 VIEWS: dict[str, KnownView] = {
     "overview": KnownView("Overview", overview.view, of_times=True),
+    "advise": KnownView("Advice", advice_table.view, of_times=True),
     "summary": KnownView("Profiling result", summary.view, of_times=True),
     "gpu-trace": KnownView("GPU trace", gpu_trace.view, of_times=True),
     "api-trace": KnownView("API trace", api_trace.view),

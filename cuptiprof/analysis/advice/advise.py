@@ -1,0 +1,47 @@
+"""What a run says about how to make it faster: every rule, the findings that can save most first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from cuptiprof.analysis.advice import copy_advice, counter_advice, idle_advice, kernel_advice, run_advice
+from cuptiprof.analysis.advice.evidence import Evidence
+from cuptiprof.analysis.advice.suggestion import Advice, Suggestion
+from cuptiprof.data.result import Result
+
+Rule = Callable[[Evidence], Iterator[Suggestion]]
+
+_OF_THE_HOST: tuple[Rule, ...] = (
+    idle_advice.outside,
+    idle_advice.synchronisation,
+    idle_advice.late_host,
+    copy_advice.host_copies,
+    run_advice.communication,
+    run_advice.steps_that_stand_out,
+)
+"""Rules on when things happened: nothing that the simulated device can know."""
+_OF_THE_GPU: tuple[Rule, ...] = (
+    kernel_advice.launch_shapes,
+    kernel_advice.tensor_cores,
+    counter_advice.counted_kernels,
+    run_advice.memory,
+    run_advice.losses,
+)
+
+_SIMULATED = "Nothing is said of idle time, copies, communication and steps: they are those of a simulated device."
+
+
+def advise(result: Result, demangle: bool = True) -> Advice:
+    """Findings by falling time that they can save; those of which none can be known come last.
+
+    Each time is at most what following the advice can save of the time of the GPUs, and never more than the time that it is about or than
+    was recorded. Those of several findings may be the same time: they do not add up.
+    """
+    timed = result.timed()
+    evidence = Evidence(timed, demangle)
+    rules = _OF_THE_GPU if timed.simulated else (*_OF_THE_HOST, *_OF_THE_GPU)
+    findings = [finding for rule in rules for finding in rule(evidence)]
+    findings.sort(key=lambda finding: (-finding.saves, -finding.time, finding.rule))
+    notes = [_SIMULATED] if timed.simulated and evidence.gpus else []
+    more = counter_advice.would_tell_more(evidence)
+    return Advice(findings, evidence.whole, evidence.gpus, [*notes, *([more] if more else [])])

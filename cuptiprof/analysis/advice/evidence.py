@@ -1,0 +1,94 @@
+"""What the rules of advice look at: a run, its time, and what several of them need, made when it is first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from cuptiprof.analysis.aggregate import Int64, Intervals
+from cuptiprof.analysis.communication import communicating
+from cuptiprof.analysis.gpu_idle import GpuIdle, gpu_idle
+from cuptiprof.analysis.gpu_work import NameIds, kernel_names
+from cuptiprof.analysis.intervals import length
+from cuptiprof.analysis.tensor_cores import on_tensor_cores
+from cuptiprof.analysis.thresholds import MATTERS, Threshold
+from cuptiprof.analysis.timeline import recorded_span, work_by_kind
+from cuptiprof.data.result import Result
+from cuptiprof.data.tables import Array
+
+
+class Evidence:
+    """Of a result whose work has times (``Result.timed``).
+
+    Attributes:
+        wall: ns from the first to the last thing recorded.
+        demangle: whether names of kernels are to be read by people.
+    """
+
+    def __init__(self, result: Result, demangle: bool = True) -> None:
+        self.result = result
+        self.demangle = demangle
+        first, last = recorded_span(result) or (0, 0)
+        self.first, self.last, self.wall = first, last, last - first
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that worked."""
+        return len(self.work)
+
+    @property
+    def whole(self) -> int:
+        """Wall time of all GPUs that worked, ns."""
+        return self.wall * max(self.gpus, 1)
+
+    def share(self, time: float) -> float:
+        """Percent of the wall time of all GPUs."""
+        return 100.0 * time / self.whole if self.whole else 0.0
+
+    @cached_property
+    def worked(self) -> int:
+        """From the first work of each GPU to its last, ns, added up: what shares that thresholds are of are of."""
+        parts = [[part for part in work.values() if len(part.start)] for work in self.work.values()]
+        return sum(max(int(p.end[-1]) for p in of) - min(int(p.start[0]) for p in of) for of in parts)
+
+    def exceeds(self, time: float, threshold: Threshold) -> bool:
+        """Whether a time is at least a threshold of the time from first to last work, and matters beside the wall time."""
+        return time > 0 and 100.0 * time >= threshold.value * self.worked and self.share(time) >= MATTERS.value
+
+    @cached_property
+    def work(self) -> dict[int, dict[str, Intervals]]:
+        return work_by_kind(self.result)
+
+    @cached_property
+    def idle(self) -> list[GpuIdle]:
+        return gpu_idle(self.result)
+
+    @cached_property
+    def compute(self) -> int:
+        """Time in which GPUs computed, ns: the most that all kernels can save."""
+        return sum(length(work["compute"]) for work in self.work.values())
+
+    @cached_property
+    def talk(self) -> Array:
+        """Mask of the kernels that communicate."""
+        return communicating(self.result.kernels)
+
+    @cached_property
+    def kernel_ns(self) -> Int64:
+        """Durations of kernels; 0 of those that communicate: their time is not theirs."""
+        kernels = self.result.kernels
+        lasted = np.maximum(kernels["end"] - kernels["start"], 0)
+        return np.where(self.talk, 0, lasted) if self.talk.any() else lasted
+
+    @cached_property
+    def names(self) -> NameIds:
+        return kernel_names(self.result.kernels, self.demangle)
+
+    @cached_property
+    def on_tensor_cores(self) -> Array:
+        return on_tensor_cores(self.result)
+
+    def bounded(self, time: float) -> int:
+        """Time of kernels, which may run side by side, as time of GPUs: no more than they computed."""
+        return min(int(time), self.compute)
