@@ -32,6 +32,7 @@ from cuptiprof.report.views import (
     property_table,
     queue,
     region_table,
+    roofline_table,
     samples,
     section_pages,
     step_table,
@@ -91,6 +92,7 @@ VIEWS: dict[str, KnownView] = {
     "metrics-long": KnownView("Metric values", metrics_table.long),
     "sections": KnownView("Sections", section_pages.view),
     "memory-path": KnownView("Memory paths", memory_path.view),
+    "roofline": KnownView("Roofline", roofline_table.view),
     "priorities": KnownView("Kernel Optimization Priorities", priorities.view, of_times=True),
     "samples": KnownView("PM samples", samples.view),
 }
