@@ -18,7 +18,7 @@ import numpy.typing as npt
 try:
     import cuptiprof
     from cuptiprof.bench import Comparison, Count, Verdict
-    from cuptiprof.bench.stats.statistics import median_interval
+    from cuptiprof.stats.statistics import median_interval
 except ImportError as e:
     # Run from the checkout, `cuptiprof` is the source folder: its native module must have been built for it.
     raise SystemExit(f"{e}\nThe benchmarks run from the checkout: pip install -e '.[all]' first") from None

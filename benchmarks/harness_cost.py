@@ -21,8 +21,8 @@ from cuptiprof.bench import Count, Kernel, Strategy, default_rule, judge, judge_
 from cuptiprof.bench.open_gpu import open_gpu
 from cuptiprof.bench.sampling import MeasuredCall
 from cuptiprof.bench.sampling.clock_log import ClockLog
-from cuptiprof.bench.stats.statistics import median_interval
 from cuptiprof.device.devices import SimulatedDevice
+from cuptiprof.stats.statistics import median_interval
 
 BATCH = 5000
 """Empty calls between two readings of the clock: what strategy "cpu" takes for 100 us."""

@@ -18,8 +18,8 @@ import numpy as np
 import cuptiprof
 from benchmarks.common import arguments, finish
 from cuptiprof.bench import Event, Graph, Kernel
-from cuptiprof.bench.stats.statistics import median_interval, quantiles
 from cuptiprof.errors import CuptiprofError
+from cuptiprof.stats.statistics import median_interval, quantiles
 
 Function = Callable[[], object]
 Peer = Callable[[Function], float]

@@ -17,10 +17,10 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from cuptiprof.bench.stats.correlation import Array
-from cuptiprof.bench.stats.statistics import MedianInterval, median_interval
-from cuptiprof.bench.stats.stopping import default_rule
-from cuptiprof.bench.stats.verdict import Verdict, judge
+from cuptiprof.stats.correlation import Array
+from cuptiprof.stats.statistics import MedianInterval, median_interval
+from cuptiprof.stats.stopping import default_rule
+from cuptiprof.stats.verdict import Verdict, judge
 
 CENTRE = 10_000.0  # ns
 LIMIT = 12_800  # samples, of the default rule

@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.common import ratio, significant
 from benchmarks.overhead.rounds import Cell
 from cuptiprof.bench import Verdict, judge, judge_pairs
-from cuptiprof.bench.stats.statistics import median_interval, quantiles
-from cuptiprof.bench.stats.verdict import MIN_CONTRASTS
+from cuptiprof.stats.statistics import median_interval, quantiles
+from cuptiprof.stats.verdict import MIN_CONTRASTS
 
 Rounds = Sequence[Sequence[float]]
 """Times of steps, ns, by round."""

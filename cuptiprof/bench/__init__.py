@@ -21,10 +21,10 @@ from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import CounterValue, Discard, Interval, KernelTime, Roofline
 from cuptiprof.bench.results.store import Results, read_results
 from cuptiprof.bench.sampling import Cpu, Event, Graph, Kernel, Manual, Strategy, Wall
-from cuptiprof.bench.stats.stopping import Count, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
-from cuptiprof.bench.stats.verdict import Verdict, judge, judge_pairs
 from cuptiprof.bench.sweep.benchmark import Benchmark, benchmark
 from cuptiprof.bench.sweep.run_benchmarks import run_benchmarks
+from cuptiprof.stats.stopping import Count, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
+from cuptiprof.stats.verdict import Verdict, judge, judge_pairs
 
 __all__ = [
     "Benchmark",

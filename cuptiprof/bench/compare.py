@@ -17,11 +17,11 @@ from cuptiprof.bench.results.points import Params
 from cuptiprof.bench.results.results_table import results_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
-from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits
 from cuptiprof.bench.sweep.comparing import compare_over
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
 from cuptiprof.report.model import Report
+from cuptiprof.stats.verdict import ALPHA, THRESHOLD, Verdict, check_limits
 from cuptiprof.text.html import html_text
 from cuptiprof.text.units import format_time
 

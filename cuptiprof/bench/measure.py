@@ -41,15 +41,15 @@ from cuptiprof.bench.sampling.series import (
 from cuptiprof.bench.sampling.strategy import Sample, cycle_of
 from cuptiprof.bench.sampling.throttling import Throttling
 from cuptiprof.bench.sampling.warmup import Warmup, look_at, nothing_launched, warm_up
-from cuptiprof.bench.stats.noise import describe_noise
-from cuptiprof.bench.stats.statistics import MedianInterval, median_interval
-from cuptiprof.bench.stats.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.data.clock_state import ClockTarget
 from cuptiprof.device.devices import Device
 from cuptiprof.device.gpu import Meter
 from cuptiprof.device.locked_clocks import locked_clocks
 from cuptiprof.errors import BenchError
 from cuptiprof.sim.pytorch.compiled_calls import UNCOMPILED
+from cuptiprof.stats.noise import describe_noise
+from cuptiprof.stats.statistics import MedianInterval, median_interval
+from cuptiprof.stats.stopping import Rule, Stop, TimeLimit, default_rule
 from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import format_time
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from cuptiprof.bench.sampling import Strategy
-    from cuptiprof.bench.stats.stopping import Rule
     from cuptiprof.data.clock_state import ClockTarget
+    from cuptiprof.stats.stopping import Rule
 
 
 class CommonOptions(TypedDict, total=False):

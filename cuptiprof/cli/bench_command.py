@@ -25,8 +25,6 @@ from cuptiprof.bench.results.store import MAX_PROCESSES, Results, pool, read_res
 from cuptiprof.bench.results.sweep_page import load_jinja
 from cuptiprof.bench.results.trends import find_trends
 from cuptiprof.bench.sampling import STRATEGIES
-from cuptiprof.bench.stats.change_points import ALPHA
-from cuptiprof.bench.stats.verdict import THRESHOLD
 from cuptiprof.bench.sweep import selection
 from cuptiprof.bench.sweep.discover import find_benchmarks
 from cuptiprof.bench.sweep.given_values import parse_values, with_values
@@ -37,6 +35,8 @@ from cuptiprof.cli.bench_sweep import Sweep, overrides, say
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, MetricError, ResultError
 from cuptiprof.report.model import Report
 from cuptiprof.report.render import render_for
+from cuptiprof.stats.change_points import ALPHA
+from cuptiprof.stats.verdict import THRESHOLD
 from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.text.units import UNITS
 

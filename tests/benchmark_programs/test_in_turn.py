@@ -15,7 +15,7 @@ from benchmarks.decode.__main__ import measure
 from benchmarks.hardware_report.capabilities import sections
 from benchmarks.harness_peers import GPU_FUNCTIONS, summary
 from benchmarks.rounds import Budget, Row, rounds_of
-from cuptiprof.bench.stats.verdict import Kind
+from cuptiprof.stats.verdict import Kind
 
 
 def taking(ns: float, **more: float) -> Callable[[], Row]:

@@ -417,7 +417,7 @@ from cuptiprof.bench import Kernel
 assert callable(cuptiprof.bench) and cuptiprof.bench.Kernel is Kernel
 assert cuptiprof.bench is sys.modules["cuptiprof.bench"]
 """
-    for first in ("", "import cuptiprof.bench.stats.statistics", "from cuptiprof import bench"):
+    for first in ("", "import cuptiprof.stats.statistics", "from cuptiprof import bench"):
         subprocess.run([sys.executable, "-c", program.format(first=first)], check=True)
     assert importlib.import_module("cuptiprof.bench") is cuptiprof.bench
 

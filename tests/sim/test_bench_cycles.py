@@ -14,11 +14,11 @@ from cuptiprof.bench.results.baseline import compare_results
 from cuptiprof.bench.results.in_turn import judge_in_turn
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results, ResultsWriter
-from cuptiprof.bench.stats.verdict import Kind
 from cuptiprof.cli import main
 from cuptiprof.data.clock_state import ClockState
 from cuptiprof.device.devices import SimulatedDevice
 from cuptiprof.errors import BenchError
+from cuptiprof.stats.verdict import Kind
 
 RNG = np.random.default_rng(13)
 

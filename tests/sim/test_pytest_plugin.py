@@ -305,7 +305,7 @@ import numpy as np
 import pytest
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Interval
-from cuptiprof.bench.stats.statistics import median_interval
+from cuptiprof.stats.statistics import median_interval
 import cuptiprof_pytest.session as session
 
 RNG = np.random.default_rng(SEED)

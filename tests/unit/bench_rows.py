@@ -9,7 +9,7 @@ import numpy as np
 
 from cuptiprof.bench import CounterValue, Interval, Measurement
 from cuptiprof.bench.results.row import Failure, Row
-from cuptiprof.bench.stats.statistics import median_interval
+from cuptiprof.stats.statistics import median_interval
 
 ENVIRONMENT: dict[str, Any] = {"chip": "H100", "simulated": True, "driver_version": 13000, "commit": "c0ffee"}
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from cuptiprof.bench.stats.between import judge_runs, judge_sweep, student_p, student_quantile
-from cuptiprof.bench.stats.verdict import Kind, judge
+from cuptiprof.stats.between import judge_runs, judge_sweep, student_p, student_quantile
+from cuptiprof.stats.verdict import Kind, judge
 
 POINTS, PROCESSES = 100, 20
 

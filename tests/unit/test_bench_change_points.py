@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cuptiprof.bench.stats.change_points import ALPHA, MIN_SIDE, can_find, find_steps
+from cuptiprof.stats.change_points import ALPHA, MIN_SIDE, can_find, find_steps
 
 SERIES, RUNS, NOISE, STEP = 200, 30, 0.01, 0.05
 

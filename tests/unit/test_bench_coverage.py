@@ -11,9 +11,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from cuptiprof.bench.stats.correlation import Array
-from cuptiprof.bench.stats.statistics import MedianInterval, median_interval
-from cuptiprof.bench.stats.stopping import Rule, default_rule
+from cuptiprof.stats.correlation import Array
+from cuptiprof.stats.statistics import MedianInterval, median_interval
+from cuptiprof.stats.stopping import Rule, default_rule
 
 FEW, MANY = (200, 91), pytest.param((2000, 93), marks=pytest.mark.nightly)  # runs, least % that hold
 CENTRE = 10_000.0  # ns

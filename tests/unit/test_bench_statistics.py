@@ -8,17 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from cuptiprof.bench.stats.correlation import autocorrelation, correlation_time, effective_samples, midranks, trend
-from cuptiprof.bench.stats.noise import describe_noise, fences, modes
-from cuptiprof.bench.stats.ranks import mann_whitney, pseudo_median, wilcoxon
-from cuptiprof.bench.stats.statistics import (
+from cuptiprof.stats.correlation import autocorrelation, correlation_time, effective_samples, midranks, trend
+from cuptiprof.stats.noise import describe_noise, fences, modes
+from cuptiprof.stats.ranks import mann_whitney, pseudo_median, wilcoxon
+from cuptiprof.stats.statistics import (
     mad,
     median_interval,
     quantiles,
     ratio_of_medians,
     sign_rank,
 )
-from cuptiprof.bench.stats.ticks import spread_ties, timer_tick
+from cuptiprof.stats.ticks import spread_ties, timer_tick
 
 
 def sign_coverage(n: int, k: int) -> float:

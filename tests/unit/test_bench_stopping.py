@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from cuptiprof.bench.stats.statistics import median_interval
-from cuptiprof.bench.stats.stopping import Count, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
+from cuptiprof.stats.statistics import median_interval
+from cuptiprof.stats.stopping import Count, RelativeHalfWidth, Rule, Stop, TimeLimit, default_rule
 
 
 def stops_at(rule: Rule, samples: np.ndarray, sizes: range | list[int]) -> tuple[int, Stop] | None:

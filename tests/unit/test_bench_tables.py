@@ -19,8 +19,8 @@ from cuptiprof.bench.results.measurement import notes_of
 from cuptiprof.bench.results.results_table import results_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
-from cuptiprof.bench.stats.verdict import Kind
 from cuptiprof.errors import ResultError
+from cuptiprof.stats.verdict import Kind
 
 HOSTILE = '=HYPERLINK("http://x")|<script>alert(1)</script>\n`\x1b[31m'
 

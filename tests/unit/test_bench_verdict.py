@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from cuptiprof.bench.stats.correlation import Array
-from cuptiprof.bench.stats.stopping import default_rule
-from cuptiprof.bench.stats.verdict import Kind, Verdict, judge, judge_pairs, log_contrasts
+from cuptiprof.stats.correlation import Array
+from cuptiprof.stats.stopping import default_rule
+from cuptiprof.stats.verdict import Kind, Verdict, judge, judge_pairs, log_contrasts
 
 # Runs, and the share of wrong verdicts: 5 % of the thousand runs of the night; 200, every time, may be three standard
 # deviations off.

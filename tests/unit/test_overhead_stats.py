@@ -13,7 +13,7 @@ from benchmarks.overhead.conditions import Condition, Outcome, missing, no_regio
 from benchmarks.overhead.ratios import judge_rounds, ratio_of, steps_summary
 from benchmarks.overhead.rounds import Cell, orders, run, timed_steps
 from benchmarks.overhead.workloads import LOOP_LAUNCHES, LOOP_REGION, Region, Workload, in_threads, launch_loop
-from cuptiprof.bench.stats.verdict import Kind
+from cuptiprof.stats.verdict import Kind
 
 
 def test_steps_of_known_values() -> None:

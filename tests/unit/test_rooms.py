@@ -18,7 +18,7 @@ PACKAGE = ROOT / "cuptiprof"
 
 # From the ground up: a room imports those before it.
 ROOMS = (
-    "errors", "version", "_core", "text", "data", "filter", "regions", "analysis", "io", "sim", "device", "metrics",
+    "errors", "version", "_core", "text", "stats", "data", "filter", "regions", "analysis", "io", "sim", "device", "metrics",
     "counters", "report", "session", "torch_profiler", "bench", "verify", "doctor", "cli", "integrations",
 )  # fmt: skip
 

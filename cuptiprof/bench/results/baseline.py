@@ -10,9 +10,9 @@ from cuptiprof.bench.results.cycles import in_cycles
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
-from cuptiprof.bench.stats.between import judge_runs, judge_sweep
-from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Kind, Verdict, judge
 from cuptiprof.errors import BenchError
+from cuptiprof.stats.between import judge_runs, judge_sweep
+from cuptiprof.stats.verdict import ALPHA, THRESHOLD, Kind, Verdict, judge
 
 MUST_BE_EQUAL = ("chip", "simulated")
 """Times of two of these are not comparable."""
@@ -104,7 +104,7 @@ def compare_results(
     """Judge each point that both have; that any is called FASTER or SLOWER wrongly happens in 5 % of such comparisons (``judge_sweep``).
 
     Args:
-        threshold: of :func:`cuptiprof.bench.stats.verdict.judge`.
+        threshold: of :func:`cuptiprof.stats.verdict.judge`.
         across_chips: judge times of different chips too.
         cycles: judge time x SM clock.
     """

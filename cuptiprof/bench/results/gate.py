@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from cuptiprof.bench.results.baseline import BaselineComparison, ComparedPoint, compare_results
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
-from cuptiprof.bench.stats.verdict import THRESHOLD
+from cuptiprof.stats.verdict import THRESHOLD
 
 TURNS = 2
 """Where a verdict knows nothing of what differs between processes, a point must be slower in each of so many turns."""

@@ -17,10 +17,10 @@ from cuptiprof.bench.results.history_table import history_report
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Path_, read_results
 from cuptiprof.bench.results.trends import PointRuns, PointTrend, Reading, find_trends
-from cuptiprof.bench.stats.change_points import ALPHA
-from cuptiprof.bench.stats.verdict import THRESHOLD
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Report
+from cuptiprof.stats.change_points import ALPHA
+from cuptiprof.stats.verdict import THRESHOLD
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Float64
 from cuptiprof.bench.results.points import params_key
 from cuptiprof.bench.results.row import Row
-from cuptiprof.bench.stats.verdict import ALPHA, THRESHOLD, Verdict, judge, judge_pairs
 from cuptiprof.errors import BenchError
+from cuptiprof.stats.verdict import ALPHA, THRESHOLD, Verdict, judge, judge_pairs
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Discard, Interval
 from cuptiprof.bench.results.row import Row
-from cuptiprof.bench.stats.between import MIN_FREEDOM, student_quantile
 from cuptiprof.errors import ResultError
+from cuptiprof.stats.between import MIN_FREEDOM, student_quantile
 
 CONFIDENCE = 0.95
 SAME_IN_ALL = ("strategy", "l2")

@@ -13,8 +13,8 @@ from cuptiprof.bench.results.in_turn import Group, groups_of, summary_lines
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.point_table import MAX_LINES, PointTable, run_header, table_report
 from cuptiprof.bench.results.row import Row
-from cuptiprof.bench.stats.statistics import mad
 from cuptiprof.report.model import Report, left_out
+from cuptiprof.stats.statistics import mad
 from cuptiprof.text.units import format_energy
 
 MAX_NAMED = 3

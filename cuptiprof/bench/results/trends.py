@@ -14,7 +14,7 @@ import numpy as np
 from cuptiprof.bench.results.baseline import differences
 from cuptiprof.bench.results.parts import Scalar
 from cuptiprof.bench.results.row import Row
-from cuptiprof.bench.stats.change_points import can_find, find_steps
+from cuptiprof.stats.change_points import can_find, find_steps
 
 
 @dataclass(frozen=True)

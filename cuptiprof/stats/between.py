@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.bench.stats.ranks import RankTest
-from cuptiprof.bench.stats.statistics import Ratio
-from cuptiprof.bench.stats.verdict import (
+from cuptiprof.stats.ranks import RankTest
+from cuptiprof.stats.statistics import Ratio
+from cuptiprof.stats.verdict import (
     ALPHA,
     THRESHOLD,
     ClockTick,

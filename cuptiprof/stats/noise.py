@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.bench.stats.correlation import Array, Trend, effective_samples, finite_samples, trend
-from cuptiprof.bench.stats.statistics import mad, quantiles
-from cuptiprof.bench.stats.ticks import spread_ties, timer_tick
+from cuptiprof.stats.correlation import Array, Trend, effective_samples, finite_samples, trend
+from cuptiprof.stats.statistics import mad, quantiles
+from cuptiprof.stats.ticks import spread_ties, timer_tick
 
 FENCE_RANGES = 3.0
 """Interquartile ranges beyond the quartiles where "far out" begins: Tukey, Exploratory Data Analysis (1977), 2D."""

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.bench.stats.correlation import Array, finite_samples
-from cuptiprof.bench.stats.ranks import RankTest, mann_whitney, pseudo_median, wilcoxon
-from cuptiprof.bench.stats.statistics import Ratio, ratio_of_medians
-from cuptiprof.bench.stats.ticks import on_ticks, timer_tick
+from cuptiprof.stats.correlation import Array, finite_samples
+from cuptiprof.stats.ranks import RankTest, mann_whitney, pseudo_median, wilcoxon
+from cuptiprof.stats.statistics import Ratio, ratio_of_medians
+from cuptiprof.stats.ticks import on_ticks, timer_tick
 
 THRESHOLD = 0.01
 ALPHA = 0.05

@@ -14,8 +14,8 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.bench.stats.correlation import Array, correlation_time, finite_samples, midranks, two_sided_p
-from cuptiprof.bench.stats.statistics import CONFIDENCE
+from cuptiprof.stats.correlation import Array, correlation_time, finite_samples, midranks, two_sided_p
+from cuptiprof.stats.statistics import CONFIDENCE
 
 MAX_EXACT_SAMPLES = 40  # in all, up to which every arrangement is counted
 

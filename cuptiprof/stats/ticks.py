@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.bench.stats.correlation import Array, finite_samples
+from cuptiprof.stats.correlation import Array, finite_samples
 
 COARSE_TICK_SHARE = 1 / 3
 """Assumption: a tick that holds more of the samples says nothing of where in it the times lie."""

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from cuptiprof.bench.results.parts import Float64
+Float64 = npt.NDArray[np.float64]
 
 MIN_SIDE = 3
 """values that have to be others: one or two are outliers"""

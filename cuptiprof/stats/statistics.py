@@ -15,8 +15,8 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.bench.stats.correlation import Array, dependence, finite_samples
-from cuptiprof.bench.stats.ticks import on_ticks, spread_ties
+from cuptiprof.stats.correlation import Array, dependence, finite_samples
+from cuptiprof.stats.ticks import on_ticks, spread_ties
 
 CONFIDENCE = 0.95
 MIN_EFFECTIVE = 20.0

@@ -11,8 +11,8 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-from cuptiprof.bench.stats.correlation import Array
-from cuptiprof.bench.stats.statistics import CONFIDENCE, median_interval
+from cuptiprof.stats.correlation import Array
+from cuptiprof.stats.statistics import CONFIDENCE, median_interval
 
 FIRST_LOOK_SAMPLES = 400
 """Fewer samples do not show a change that takes fifty of them, and an interval that leaves it out is too narrow."""
