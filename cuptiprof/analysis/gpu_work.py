@@ -41,10 +41,10 @@ def _memcpy_name(kind: int) -> str:
     return f"[CUDA memcpy {enums.MEMCPY_KINDS.get(kind, 'Unknown')}]"
 
 
-def named_work(result: Result) -> Iterator[tuple[NameIds, Table]]:
+def named_work(result: Result, demangle: bool = True) -> Iterator[tuple[NameIds, Table]]:
     """Kernels, copies and sets by the names that Kineto gives them: ``Memcpy HtoD (Pinned -> Device)``, ``Memset (Device)``."""
     kernels, memcpys, memsets = (result.tables[name] for name in ("kernels", "memcpys", "memsets"))
-    yield kernel_names(kernels, True), kernels
+    yield kernel_names(kernels, demangle), kernels
     kinds, which = distinct_rows(memcpys["copy_kind"], memcpys["src_kind"], memcpys["dst_kind"])
     words = [(enums.MEMCPY_KINDS.get(kind), *map(enums.MEMORY_KINDS.get, ends)) for kind, *ends in kinds.tolist()]
     yield (

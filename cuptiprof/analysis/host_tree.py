@@ -23,7 +23,7 @@ BACKWARD_SCOPE = code_of(OPERATOR_SCOPES, "backward")
 
 _Mask = npt.NDArray[np.bool_]
 
-_MODE = "PythonDispatchMode"
+DISPATCH_MODE = "PythonDispatchMode"
 # What torch.profiler leaves out: calls that only ask.
 _LEFT_OUT = frozenset(
     {
@@ -139,7 +139,7 @@ def host_tree(result: Result, merged: bool = True) -> HostTree:
     keep, standing, nesting = (places, places, found)
     if merged:
         # On the simulated device a dispatch mode stands between an operator and what runs it, and launches beside that.
-        mode = names.index(_MODE) if result.simulated and _MODE in names else -1
+        mode = names.index(DISPATCH_MODE) if result.simulated and DISPATCH_MODE in names else -1
         hidden = (name == mode) & (found.parent >= 0)
         keep, standing, nesting = _merged(name, found, hidden, (kind == HostKind.CALL) & result.simulated)
     is_annotation = (kind == HostKind.REGION) | (kind == HostKind.STEP)

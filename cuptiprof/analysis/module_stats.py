@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,7 @@ def module_stats(result: Result) -> ModuleStats:
     tables = [result.tables[name] for name in _WORK]
     events = host_tree(result)
     of_place = operator_origins(result, events, "module")
-    modules = [_modules(result, events, of_place, table) for table in tables]
+    modules = [_module(result, events, of_place, table) for table in tables]
     tree = path_tree(result.operators.strings, [*modules, of_place], lambda path: path.split("."))
     device, tensor, backward = (np.zeros(len(tree), np.int64) for _ in range(3))
     for table, codes in zip(tables, modules, strict=True):
@@ -76,7 +77,14 @@ def module_stats(result: Result) -> ModuleStats:
     )
 
 
-def _modules(result: Result, tree: HostTree, of_place: Int64, work: Table) -> Int64:
+def module_of_work(result: Result, tables: Sequence[Table]) -> list[Int64]:
+    """String index of the module of each row of tables of GPU work; 0: none."""
+    events = host_tree(result)
+    of_place = operator_origins(result, events, "module")
+    return [_module(result, events, of_place, table) for table in tables]
+
+
+def _module(result: Result, tree: HostTree, of_place: Int64, work: Table) -> Int64:
     """Of each piece of work its module, as it was launched, else that of the operator that launched it."""
     own, place = work.codes("module").astype(np.int64), tree.places(result, work)
     return np.where((own == 0) & (place >= 0), of_place[place] if len(of_place) else 0, own)

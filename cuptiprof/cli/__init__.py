@@ -1,4 +1,4 @@
-"""The command line: ``cuptiprof demo | run | report | advise | export | metrics | bench | doctor | verify``. One file a command."""
+"""The command line: ``cuptiprof demo | run | report | advise | diff | export | metrics | bench | doctor | verify``. One file a command."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cuptiprof.cli import (
     advise_command,
     bench_command,
     demo_command,
+    diff_command,
     doctor_command,
     export_command,
     metrics_command,
@@ -30,6 +31,7 @@ COMMANDS = {
     "run": run_command,
     "report": report_command,
     "advise": advise_command,
+    "diff": diff_command,
     "export": export_command,
     "metrics": metrics_command,
     "bench": bench_command,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 
 def seconds(text: str) -> float:
@@ -21,3 +22,11 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
     return int(text)
+
+
+def percent(text: str) -> float:
+    """A percentage, ``5%``, as a fraction."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage: write 5%")
+    return float(match.group(1)) / 100

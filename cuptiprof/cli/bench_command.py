@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import sys
 from typing import Any
 
@@ -29,7 +28,7 @@ from cuptiprof.bench.sweep import selection
 from cuptiprof.bench.sweep.discover import find_benchmarks
 from cuptiprof.bench.sweep.given_values import parse_values, with_values
 from cuptiprof.bench.sweep.running import tasks_of
-from cuptiprof.cli.argument_types import count, seconds
+from cuptiprof.cli.argument_types import count, percent, seconds
 from cuptiprof.cli.bench_progress import describe
 from cuptiprof.cli.bench_sweep import Sweep, overrides, say
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, MetricError, ResultError
@@ -130,9 +129,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="judge each point against these results; may be given once a process",
     )
-    against.add_argument("--threshold", type=_percent, default=THRESHOLD, metavar="P%%", help=f"difference that does not matter (default {100 * THRESHOLD:g}%%)")  # fmt: skip
+    against.add_argument("--threshold", type=percent, default=THRESHOLD, metavar="P%%", help=f"difference that does not matter (default {100 * THRESHOLD:g}%%)")  # fmt: skip
     against.add_argument("--in-cycles", action="store_true", help="judge time x SM clock, so that clocks that differ are no difference")  # fmt: skip
-    against.add_argument("--fail-if-slower", type=_percent, metavar="P%%", help="exit status 1 if a point is SLOWER and its whole interval is at or above P%%")  # fmt: skip
+    against.add_argument("--fail-if-slower", type=percent, metavar="P%%", help="exit status 1 if a point is SLOWER and its whole interval is at or above P%%")  # fmt: skip
     against.add_argument("--across-chips", action="store_true", help="judge times of different chips too")
 
 
@@ -343,13 +342,6 @@ def _clock(text: str) -> str | int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no clock: base, max or MHz")
     return int(text)
-
-
-def _percent(text: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage: write 5%")
-    return float(match.group(1)) / 100
 
 
 def _processes(text: str) -> int:

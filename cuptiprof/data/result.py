@@ -13,10 +13,12 @@ from cuptiprof import _core
 from cuptiprof.data.python_stacks import PythonStacks
 from cuptiprof.data.tables import Array, Strings, Table, schema
 from cuptiprof.errors import ResultError
+from cuptiprof.stats.verdict import THRESHOLD
 from cuptiprof.text.html import html_line, html_table
 
 if TYPE_CHECKING:
     from cuptiprof.analysis.kernel_counters import Counters
+    from cuptiprof.analysis.work_groups import WorkBy
     from cuptiprof.filter.kernel_filter import KernelFilter
     from cuptiprof.report.model import Report
     from cuptiprof.report.views.key_averages import KeyAverages
@@ -239,6 +241,37 @@ class Result:
         from cuptiprof.report import make_report
 
         return make_report(self, view, **options)
+
+    def diff(
+        self,
+        new: Result,
+        by: WorkBy = "kernel",
+        *,
+        short_names: bool = False,
+        threshold: float = THRESHOLD,
+        across_chips: bool = False,
+        demangle: bool = True,
+        **options: Any,
+    ) -> Report:
+        """What is different in another run, of which this one is the base: launches, time, share, counters, what is new and what is gone, and
+        which differences are certain; see ``docs/diff.md``.
+
+        Args:
+            new: the run to compare with this one.
+            by: "kernel", "region", "operator", "module" or "step".
+            short_names: kernels that differ by template arguments, parameters or addresses only are one.
+            threshold: relative difference that does not matter.
+            across_chips: judge also times of different GPUs, or of a GPU and a simulated one.
+            options: ``units`` and ``limit``, as of ``report``; ``names``, of the two runs.
+
+        Raises:
+            ResultError: an unknown `by`, unit, or limit.
+        """
+        from cuptiprof.analysis.run_diff import diff_runs
+        from cuptiprof.report import make_diff_report
+
+        found = diff_runs(self, new, by, short_names=short_names, threshold=threshold, across_chips=across_chips, demangle=demangle)  # fmt: skip
+        return make_diff_report(found, self, new, **options)
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Time by the Python stack of the operators that took it, a line a stack, for flame graphs: by torch.profiler's name and

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from cuptiprof.analysis.counter_record import CounterRecord
+from cuptiprof.analysis.run_diff import RunDiff
 from cuptiprof.data.result import Losses, Result
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Column, Report, View
-from cuptiprof.report.views import VIEWS
+from cuptiprof.report.views import VIEWS, diff_table
 from cuptiprof.text.units import check_time_unit
 
-__all__ = ["VIEWS", "Column", "Report", "View", "make_report"]
+__all__ = ["VIEWS", "Column", "Report", "View", "make_diff_report", "make_report"]
 
 
 _TIMES_OF_A_MODEL = "GPU times are a model's; host and idle times are this machine's CPU's and say nothing about a GPU"
@@ -43,10 +44,7 @@ def make_report(
             f"the view {view!r} is of one rank",
             hint=f"of several: {', '.join(n for n, v in VIEWS.items() if v.of_ranks)}",
         )
-    limit = options.get("limit")
-    if limit is not None and limit < 0:
-        raise ResultError(f"limit={limit}: rows to show cannot be negative")
-    keys = ("device", "simulated", "simulated_chip", "origin", "cuptiprof_version", "host")
+    _check_limit(options.get("limit"))
     if ranks:
         options["ranks"] = [other.timed() if VIEWS[view].of_times else other for other in ranks]
     losses = Losses({name: sum(of.losses[name] for of in (result, *ranks)) for name in result.losses})
@@ -58,8 +56,65 @@ def make_report(
         losses=dict(losses),
         losses_line=losses.line(),
         units=units,
-        metadata={k: result.metadata[k] for k in keys if k in result.metadata},
+        metadata=_said(result),
     )
+
+
+def make_diff_report(
+    diff: RunDiff,
+    base: Result,
+    new: Result,
+    *,
+    units: str = "auto",
+    limit: int | None = None,
+    names: tuple[str, str] = ("base", "new"),
+) -> Report:
+    """Two runs that were compared, as a table.
+
+    Args:
+        units, limit: as of :func:`make_report`.
+        names: what the two runs are called.
+
+    Raises:
+        ResultError: an unknown unit or a negative limit.
+    """
+    check_time_unit(units)
+    _check_limit(limit)
+    headers = [_header(base), _header(new)]
+    both = [line for line in headers[0] if line in headers[1]]
+    lines = [f"NOTE: {diff.incomparable}"] if diff.incomparable else []
+    for side, name, run, of, header in zip(
+        ("Base", "New"), names, (base, new), (diff.base, diff.new), headers, strict=True
+    ):
+        steps = f"{of.steps:,} steps" if of.steps != 1 else "1 step"
+        launches = int(of.launches.sum())
+        lines.append(f"{side}: {name}, {steps}, {launches:,} kernels, copies and sets")
+        lines += [f"{side}: {line}" for line in header if line not in both]
+        if not launches:
+            lines.append(f"NOTE: the {side.lower()} run has no GPU work")
+        if run.losses:
+            lines.append(f"{side}: {run.losses.line()}")
+    losses = Losses({name: base.losses[name] + new.losses[name] for name in base.losses})
+    return Report(
+        view="diff",
+        title=f"Difference of two runs by {diff.by}",
+        header=(*lines, *both),
+        content=diff_table.view(diff, limit=limit),
+        losses=dict(losses),
+        losses_line=losses.line(),
+        units=units,
+        metadata={"base": _said(base), "new": _said(new)},
+    )
+
+
+def _check_limit(limit: Any) -> None:
+    if limit is not None and limit < 0:
+        raise ResultError(f"limit={limit}: rows to show cannot be negative")
+
+
+def _said(result: Result) -> dict[str, Any]:
+    keys = ("device", "simulated", "simulated_chip", "origin", "cuptiprof_version", "host")
+    return {k: result.metadata[k] for k in keys if k in result.metadata}
 
 
 def _header(result: Result) -> tuple[str, ...]:

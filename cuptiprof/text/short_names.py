@@ -53,6 +53,26 @@ def shorten(names: Iterable[str], width: int) -> dict[str, str]:
     return out | _of_others(others, width)
 
 
+def function_name(name: str) -> str:
+    """A C++ function's qualified name without its return type, template arguments and parameters, so that instantiations of one
+    template are called alike; in what is no C++, and in what is left, addresses are ``0x…``.
+
+    As Holistic Trace Analysis's ``shorten_name``, which takes the text after the last blank.
+    """
+    parts = _take_apart(name)
+    short = name
+    if parts is not None:
+        scope = parts.scope
+        for _ in range(_DEEPEST):  # the innermost brackets first
+            scope = _TEMPLATE.sub("", scope)
+        short = scope + parts.base
+    return _ADDRESS.sub(f"0x{ELLIPSIS}", short)
+
+
+_ADDRESS = re.compile(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{4,16}(?![0-9A-Za-z])")
+_TEMPLATE = re.compile(r"<[^<>]*>")
+
+
 def _of_one_function(family: dict[str, _Parts], width: int) -> dict[str, str]:
     apart = _differing([parts.arguments for parts in family.values()])
     out = {

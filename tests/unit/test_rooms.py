@@ -24,7 +24,7 @@ ROOMS = (
 
 # Objects that can save and show themselves.
 EXCEPTIONS = {
-    "data.result": {"filter.kernel_filter", "analysis.kernel_counters", "io.formats", "io.run_writer",
+    "data.result": {"filter.kernel_filter", "analysis.kernel_counters", "analysis.run_diff", "analysis.work_groups", "io.formats", "io.run_writer",
                     "io.stack_file", "report", "report.model", "report.views.key_averages"},
     "report.model": {"report.render", "report.render.to_html", "report.render.to_json", "report.render.to_pandas"},
 }  # fmt: skip
