@@ -148,8 +148,9 @@ class Table:
         for column in schema()[name].values():
             given = values.get(column.name)
             if given is None:
-                fill = np.nan if column.dtype == "float64" else 0
-                columns[column.name] = np.full(count, fill, column.dtype)
+                # Zeros take no memory until they are written to.
+                is_float = column.dtype == "float64"
+                columns[column.name] = np.full(count, np.nan) if is_float else np.zeros(count, column.dtype)
                 continue
             if column.is_text and len(given) and isinstance(given[0], str):
                 given = [strings.code(s) for s in given]

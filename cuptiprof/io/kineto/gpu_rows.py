@@ -128,13 +128,13 @@ def _place(rows: EventRows) -> dict[str, Int64]:
 
 def _three(rows: EventRows, name: str) -> list[Int64]:
     """Three sizes out of a list, 1 where there are none."""
-    return [rows.limited(rows.of_text(name, partial(_size, i)), 31, name) for i in range(3)]
+    found = rows.of_text(name, _sizes).reshape(-1, 3)
+    return [rows.limited(found[:, i], 31, name) for i in range(3)]
 
 
-def _size(place: int, value: Any) -> int:
-    if not isinstance(value, list) or place >= len(value):
-        return 1
-    return clamped(number(value[place]))
+def _sizes(value: Any) -> tuple[int, ...]:
+    given = [clamped(number(size)) for size in value[:3]] if isinstance(value, list) else []
+    return (*given, *(1,) * (3 - len(given)))
 
 
 def _copy_kind(part: int, name: Any) -> int:

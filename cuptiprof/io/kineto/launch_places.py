@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cuptiprof.data.codes import distinct
 from cuptiprof.io.kineto.gpu_rows import GpuWork
 from cuptiprof.io.kineto.operator_rows import Operators
 from cuptiprof.io.kineto.region_rows import RegionRows
@@ -33,38 +34,42 @@ class LaunchPlaces:
         self._region = regions.at(thread, start)
         self._operator = operators.spans.at(thread, start)
         self.orphans = sum(int((calls_of < 0).sum()) for calls_of in self._call_of)
-        self.cut = 0
         code, instance = regions.codes_and_instances(self._region)
         calls["region"], calls["region_instance"] = (np.zeros(len(calls["start"]), np.int64) for _ in range(2))
         calls["region"][self._caused], calls["region_instance"][self._caused] = code, instance
-        for each, call in zip(work, self._call_of, strict=True):
-            each.columns.update(self._columns(each, call))
+        found = [self._found(each, call) for each, call in zip(work, self._call_of, strict=True)]
+        rows = [operator for operator, _ in found]
+        launching = distinct(np.concatenate(rows))
+        self._launching = launching[launching >= 0]
+        self._paths, self.cut = operators.paths(self._launching)
+        for each, call, (operator, region) in zip(work, self._call_of, found, strict=True):
+            code, instance = regions.codes_and_instances(region)
+            thread = np.where(call >= 0, calls["thread"][call], 0) if len(calls["thread"]) else np.zeros_like(call)
+            each.columns.update(
+                {"thread": thread, "region": code, "region_instance": instance, **self._of_operators(operator)}
+            )
 
-    def _columns(self, work: GpuWork, call: Int64) -> dict[str, Int64]:
+    def _found(self, work: GpuWork, call: Int64) -> tuple[Int64, Int64]:
+        """Rows of the operator and the region in which each was launched; -1: none."""
+        operator, region = np.full(len(call), -1, np.int64), np.full(len(call), -1, np.int64)
         known = np.flatnonzero(call >= 0)
         at = np.searchsorted(self._caused, call[known])
-        thread = np.zeros(len(call), np.int64)
-        thread[known] = self._calls["thread"][call[known]]
-        operator, region = np.full(len(call), -1, np.int64), np.full(len(call), -1, np.int64)
         operator[known], region[known] = self._operator[at], self._region[at]
         # Of work without a call the file names the operator at least.
         orphan = np.flatnonzero(call < 0)
-        operator[orphan] = self._operators.with_external(work.external[orphan])
-        inside = orphan[operator[orphan] >= 0]
-        made_by = operator[inside]
-        region[inside] = self._regions.at(self._operators.thread[made_by], self._operators.start[made_by])
-        code, instance = self._regions.codes_and_instances(region)
-        return {"thread": thread, "region": code, "region_instance": instance, **self._of_operators(operator)}
+        if len(orphan):
+            operator[orphan] = self._operators.with_external(work.external[orphan])
+            inside = orphan[operator[orphan] >= 0]
+            made_by = operator[inside]
+            region[inside] = self._regions.at(self._operators.thread[made_by], self._operators.start[made_by])
+        return operator, region
 
     def _of_operators(self, row: Int64) -> dict[str, Int64]:
         out = {name: np.zeros(len(row), np.int64) for name in ("operator_instance", "operator", "backward")}
         known = np.flatnonzero(row >= 0)
         if len(known):
-            used, which = np.unique(row[known], return_inverse=True)
-            codes, cut = self._operators.paths(used)
-            self.cut += cut
             out["operator_instance"][known] = self._operators.instance[row[known]]
-            out["operator"][known] = codes[which.reshape(-1)]
+            out["operator"][known] = self._paths[np.searchsorted(self._launching, row[known])]
             out["backward"][known] = self._operators.backward[row[known]]
         return out
 

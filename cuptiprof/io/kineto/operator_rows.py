@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cuptiprof.data.codes import distinct, renumbered
 from cuptiprof.data.enums import OPERATOR_SCOPES, code_of
 from cuptiprof.data.tables import Array, Strings
 from cuptiprof.io.kineto.event_rows import EventRows
@@ -109,11 +110,12 @@ class Operators:
 
     def paths(self, rows: Int64) -> tuple[Int64, int]:
         """Paths of some operators, as indices into the strings, and how many of them had no room for all of it."""
+        if not len(rows):
+            return np.zeros(0, np.int64), 0
         paths = SpanPaths(self.spans.parent, self._columns["name"], self._strings)
         texts, which = paths.of(rows)
-        used, place = np.unique(which, return_inverse=True)
-        codes = np.array([self._strings.code(texts[i]) for i in used.tolist()], np.int64)
-        return codes[place.reshape(-1)], paths.cut
+        used, place = renumbered(which)
+        return np.array([self._strings.code(texts[i]) for i in used.tolist()], np.int64)[place], paths.cut
 
     def with_external(self, external: Int64) -> Int64:
         """Row of the operator with each External id; -1: none."""
@@ -127,7 +129,7 @@ class Operators:
 
     def _instances(self) -> Int64:
         external = self.external
-        if len(external) and external.min() > 0 and len(np.unique(external)) == len(external):
+        if len(external) and external.min() > 0 and len(distinct(external)) == len(external):
             return external
         return np.arange(1, len(external) + 1)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof import _core
-from cuptiprof.data.codes import distinct
+from cuptiprof.data.codes import distinct, renumbered
 from cuptiprof.data.tables import Array, Strings
 from cuptiprof.io.kineto.trace_values import clamped, json_value, number
 
@@ -19,6 +19,8 @@ Mask = npt.NDArray[np.bool_]
 COUNTED = "cuda_profiler_range"
 """Category of which all arguments are kept: their names are those of metrics."""
 
+_FEW = 8
+"""one row in so many: then it is faster to look for each"""
 _TEXT, _INTEGER, _DECIMAL = "text", "integer", "decimal"
 _FIELDS = [
     *((name, _TEXT) for name in ("ph", "cat", "name", "args")),
@@ -93,18 +95,18 @@ class TraceColumns:
 
     def has(self, field: str, rows: Int64) -> Mask:
         """Which events have a field at all."""
-        present = np.zeros(self.count, bool)
         text_events, _, number_events, _ = self._columns[field]
-        present[text_events] = True
-        present[number_events] = True
-        return present[rows]
+        present = self._picked(number_events, np.ones(len(number_events), bool), rows, False)
+        if len(text_events):
+            present |= self._picked(text_events, np.ones(len(text_events), bool), rows, False)
+        return present
 
     def numbers(self, field: str, rows: Int64, default: int = 0, convert: Callable[[Any], int] = number) -> Int64:
         """A field as int64; `default` where an event lacks it. What is not written as a number goes through `convert`."""
         text_events, tokens, events, values = self._columns[field]
-        out = values[rows] if len(events) == self.count else self._per_event(events, values, default)[rows]
+        out = self._picked(events, values, rows, default)
         if len(text_events):
-            token = self._per_event(text_events, tokens, -1)[rows]
+            token = self._picked(text_events, tokens.astype(np.int64), rows, -1)
             written = np.flatnonzero(token >= 0)
             out[written] = self.mapped(token[written], lambda i: clamped(convert(self.value(i))), np.int64)
         return out
@@ -112,13 +114,14 @@ class TraceColumns:
     def tokens(self, field: str, rows: Int64) -> Int64:
         """Number of the token of a text field; -1: an event lacks it."""
         events, tokens = self.tokens_of(field)
-        return tokens[rows].astype(np.int64) if len(events) == self.count else self._per_event(events, tokens, -1)[rows]
+        return self._picked(events, tokens.astype(np.int64), rows, -1)
 
     def mapped(self, keys: Array, make: Callable[[int], Any], dtype: Any) -> Array:
         """``make(key)`` of each key, made once for each different one."""
-        used = distinct(keys) if len(keys) else np.zeros(0, np.int64)
-        made = np.array([make(int(key)) for key in used.tolist()], dtype)
-        return made[np.searchsorted(used, keys)]
+        if not len(keys):
+            return np.zeros(0, dtype)
+        used, which = renumbered(keys)
+        return np.array([make(key) for key in used.tolist()], dtype)[which]
 
     def codes(self, tokens: Int64) -> Int64:
         """Tokens as indices into the strings of the run, values that are no text as Python writes them; -1 is the empty string."""
@@ -127,6 +130,19 @@ class TraceColumns:
             if self._codes[token] < 0:
                 self._codes[token] = self._strings.code(str(self.value(token)))
         return np.where(tokens >= 0, self._codes[tokens], 0)
+
+    def _picked(self, events: Array, values: Array, rows: Int64, fill: Any) -> Array:
+        """Values of those of the rows that are among the events; `fill` for others. Both are ascending."""
+        if len(events) == self.count:
+            return values[rows]
+        if len(rows) * _FEW > self.count:
+            at = np.full(self.count, len(events), np.uint32)
+            at[events] = np.arange(len(events), dtype=np.uint32)
+            return np.append(values, values.dtype.type(fill))[at[rows]]
+        if not len(events) or not len(rows):
+            return np.full(len(rows), fill, values.dtype)
+        at = np.minimum(np.searchsorted(events, rows.astype(events.dtype)), len(events) - 1)
+        return np.where(events[at] == rows, values[at], fill)
 
     def _per_event(self, events: Array, values: Array, fill: int) -> Int64:
         out = np.full(self.count, fill, np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 
 _HIGHEST = (1 << 63) - 1
+_DECODER = json.JSONDecoder(parse_float=str, parse_constant=str, strict=False)
+_NUMBER = re.compile(rb"-?(?:0|[1-9]\d{0,300})(?:\.\d+)?")  # what json would take longer for
 
 
 def to_ns(value: Any) -> int:
@@ -51,8 +54,10 @@ def json_value(token: str | bytes) -> Any:
     """A value of the native reader: text is a string of the file, bytes are JSON, decimals of which stay text. None: it is no JSON."""
     if isinstance(token, str):
         return token
+    if _NUMBER.fullmatch(token):
+        return token.decode() if b"." in token else int(token)
     try:
-        value = json.loads(token.decode("utf-8", "backslashreplace"), parse_float=str, parse_constant=str, strict=False)
+        value = _DECODER.decode(token.decode("utf-8", "backslashreplace"))
     except (ValueError, RecursionError):
         return None
     return without_surrogates(value) if isinstance(value, str) else value
