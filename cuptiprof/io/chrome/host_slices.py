@@ -103,8 +103,10 @@ def gpu_region_events(result: Result, who: Identity, spans: dict[str, Array], ti
 
 
 def marker_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
-    """Steps, NVTX ranges and marks."""
-    table = result.tables["markers"]
+    """Steps, NVTX ranges and marks. What a trace said of annotations on the GPU is worked out again (projection)."""
+    markers = result.tables["markers"]
+    on_gpu = markers["category"] == "gpu_user_annotation"
+    table, tid = markers.where(~on_gpu), tid[~on_gpu]
     strings = table.strings
     for rows in chunks(len(table)):
         start = table["start"][rows]

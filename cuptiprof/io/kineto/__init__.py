@@ -22,8 +22,9 @@ from cuptiprof.io.kineto.collective_rows import collectives, tell_of_collectives
 from cuptiprof.io.kineto.counter_rows import counter_ranges
 from cuptiprof.io.kineto.device_rows import devices, distributed
 from cuptiprof.io.kineto.event_rows import LONGEST, EventRows
-from cuptiprof.io.kineto.gpu_rows import copies, kernels, sets
+from cuptiprof.io.kineto.gpu_rows import ON_MTIA, DeviceEvents, copies, kernels, sets
 from cuptiprof.io.kineto.launch_places import LaunchPlaces
+from cuptiprof.io.kineto.marker_rows import ON_GPU, gpu_annotations
 from cuptiprof.io.kineto.memory_rows import allocations, memory_events
 from cuptiprof.io.kineto.operator_rows import Arrows, Operators
 from cuptiprof.io.kineto.region_rows import RegionRows, placed
@@ -32,9 +33,23 @@ from cuptiprof.io.kineto.trace_columns import COUNTED, TraceColumns, new_scanner
 from cuptiprof.io.kineto.trace_values import json_value, number
 from cuptiprof.io.trace_file import pieces
 
+_INSTANT = "cpu_instant_event"
 _OF_THE_HOST = ("cpu_op", "user_annotation")
 _KEPT = frozenset(
-    {"kernel", "gpu_memcpy", "gpu_memset", *RUNTIMES, *DRIVERS, "cuda_sync", *_OF_THE_HOST, "overhead", COUNTED}
+    {
+        "kernel",
+        "gpu_memcpy",
+        "gpu_memset",
+        ON_MTIA,
+        ON_GPU,
+        _INSTANT,
+        *RUNTIMES,
+        *DRIVERS,
+        "cuda_sync",
+        *_OF_THE_HOST,
+        "overhead",
+        COUNTED,
+    }
 )
 _SAID_OTHERWISE = frozenset({"", "none", "trace", "ac2g", "async_gpu", "async_cpu_to_gpu", "fwdbwd"})
 """The frame around a profile, and arrows: from a call to its work, which have the same correlation ID, and to backward."""
@@ -65,18 +80,24 @@ class _Import:
         ))  # fmt: skip
         operators = Operators(self._rows("cpu_op"), arrows, self.strings)
         regions = RegionRows(self._rows("user_annotation"), operators, BackwardThreads(operators), self.strings)
+        of_devices = DeviceEvents.of(self.columns)
+        ran, copied, waited = (EventRows(self.columns, self.skipped, events) for events in of_devices[:3])
+        self.skipped.not_kept("event_record", len(of_devices.marks))
+        call_rows = self._rows(*RUNTIMES, *DRIVERS)
         work = {
-            "kernels": kernels(self._rows("kernel"), self._base),
-            "memcpys": copies(self._rows("gpu_memcpy")),
+            "kernels": kernels(ran, self._base, call_rows.event),
+            "memcpys": copies(copied),
             "memsets": sets(self._rows("gpu_memset")),
         }
-        api_calls = calls(self._rows(*RUNTIMES, *DRIVERS))
+        api_calls = calls(call_rows)
         places = LaunchPlaces(api_calls, list(work.values()), operators, regions)
         self._put("launch_configs", work["kernels"].configs)
         for name, rows in work.items():
             self._put(name, rows.columns)
         self._put("api_calls", api_calls)
-        self._put("synchronizations", synchronizations(self._rows("cuda_sync")))
+        waits = [synchronizations(rows) for rows in (self._rows("cuda_sync"), waited)]
+        self._put("synchronizations", {name: np.r_[waits[0][name], waits[1][name]] for name in waits[0]})
+        self._put("markers", gpu_annotations(self._rows(ON_GPU), self.strings))
         self._put("overhead", overhead(self._rows("overhead")))
         self._put("regions", regions.columns())
         self._put("operators", operators.columns(*placed(regions, operators.thread, operators.start).values()))
@@ -105,12 +126,13 @@ class _Import:
         self._put("metrics", metrics)
 
     def _memory(self, operators: Operators, regions: RegionRows) -> None:
-        without, named = (self.columns.rows((name,), "i") for name in ("", "cpu_instant_event"))
+        without, named = (self.columns.rows((name,), "i") for name in ("", _INSTANT))
         instants = np.sort(np.r_[without, named])
         of_gpu, of_cpu = memory_events(self.columns, instants)
         rows = EventRows(self.columns, self.skipped, of_gpu, is_slice=False)
         self._put("allocator_events", allocations(rows, operators, regions))
         self.skipped.not_kept("[memory] of the CPU", len(of_cpu))
+        self.skipped.not_kept(_INSTANT, len(np.setdiff1d(named, np.r_[of_gpu, of_cpu])))
 
     def _count_what_is_not_kept(self) -> None:
         for category in self.columns.categories[:-1]:
@@ -138,7 +160,7 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
                 progress(done, total)
         scanner.finish()
     except ResultError as e:
-        raise e if str(file) in str(e) else ResultError(f"{file}: {e}", hint=e.hint) from None
+        raise e if str(file) in str(e) else ResultError(f"{file}: {e.message}", hint=e.hint) from None
     if not scanner.has_array:
         raise ResultError(f"{file}: no traceEvents: not a torch.profiler trace")
     beside = {name: json_value(text) for name, text in scanner.beside().items()}
@@ -161,7 +183,8 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
         **({"distributed": group} if group else {}),
         **skipped.metadata(),
     }
-    spans = [t for t in tables.values() if "start" in t and len(t)]
+    # Kineto makes up the times of counters.
+    spans = [t for name, t in tables.items() if name != "metric_ranges" and "start" in t and len(t)]
     if spans:
         begin = int(min(np.min(t["start"]) for t in spans))
         metadata["start_time_ns"] = begin

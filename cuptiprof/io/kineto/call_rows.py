@@ -22,6 +22,7 @@ RUNTIMES = (
 DRIVERS = ("cuda_driver", "xpu_driver", "privateuse1_driver")
 
 _NONE = 0xFFFFFFFF
+_WAITS = {"event_wait": "Stream Wait Event"}
 
 
 def calls(rows: EventRows) -> dict[str, Any]:
@@ -41,11 +42,9 @@ def calls(rows: EventRows) -> dict[str, Any]:
 
 
 def synchronizations(rows: EventRows) -> dict[str, Any]:
-    """Columns of ``synchronizations``."""
-    kind = rows.of_text("cuda_sync_kind", _sync_kind)
-    unnamed = rows.token("cuda_sync_kind") < 0
-    if unnamed.any():
-        kind = np.where(unnamed, rows.of_text("name", _sync_kind), kind)
+    """Columns of ``synchronizations``; an MTIA's waits have their name for a kind."""
+    named = rows.token("cuda_sync_kind") >= 0
+    kind = np.where(named, rows.of_text("cuda_sync_kind", _sync_kind), rows.of_text("name", _sync_kind))
     stream: Int64 = np.where(rows.columns.has("stream", rows.event), rows.low32("stream"), _NONE)
     kept = rows.kept(
         {
@@ -66,7 +65,7 @@ def overhead(rows: EventRows) -> dict[str, Any]:
 
 
 def _sync_kind(text: Any) -> int:
-    return enums.code_of(enums.SYNC_KINDS, str(text))
+    return enums.code_of(enums.SYNC_KINDS, _WAITS.get(str(text), str(text)))
 
 
 def _overhead_kind(text: Any) -> int:

@@ -35,6 +35,7 @@ class EventRows:
     def __init__(self, columns: TraceColumns, skipped: Skipped, events: Int64, *, is_slice: bool = True) -> None:
         self.columns, self._skipped = columns, skipped
         self.event, self._good = events, np.ones(len(events), bool)
+        self._read = events
         self.start = columns.numbers("ts", events, _NO_TIME, _time)
         duration = columns.numbers("dur", events, _NO_TIME, _time) if is_slice else np.zeros(len(events), np.int64)
         self._refuse((self.start == _NO_TIME) | (duration == _NO_TIME), "it has no time")
@@ -51,9 +52,13 @@ class EventRows:
     def __len__(self) -> int:
         return len(self.event)
 
+    def look_at(self, events: Int64) -> None:
+        """Takes fields from other events from here on, one for each row."""
+        self._read = events
+
     def number(self, field: str, default: int = 0) -> Int64:
         """A field, whatever its size; `default` where it is missing, 0 where it is no number."""
-        return self.columns.numbers(field, self.event, default)
+        return self.columns.numbers(field, self._read, default)
 
     def low32(self, field: str) -> Int64:
         """A field modulo 2**32: IDs of threads and the like, of which some writers make negative ones."""
@@ -63,7 +68,7 @@ class EventRows:
         """A field that must fit so many bits, or the event is left out; the field `instead` where that one is missing."""
         values = self.number(field, default)
         if instead:
-            values = np.where(self.columns.has(field, self.event), values, self.number(instead, default))
+            values = np.where(self.columns.has(field, self._read), values, self.number(instead, default))
         return self.limited(values, bits, field)
 
     def limited(self, values: Int64, bits: int, what: str) -> Int64:
@@ -77,7 +82,7 @@ class EventRows:
 
     def token(self, field: str) -> Int64:
         """The token of a text field; -1: missing."""
-        return self.columns.tokens(field, self.event)
+        return self.columns.tokens(field, self._read)
 
     def text(self, field: str) -> Int64:
         """A text field as indices into the strings of the run."""
@@ -110,6 +115,7 @@ class EventRows:
             for name in ("event", "start", "end"):
                 setattr(self, name, getattr(self, name)[self._good])
         self._good = np.ones(len(self.event), bool)
+        self._read = self.event
 
     def _has_wrong_args(self) -> Mask:
         """args that are something else than an object; nothing at all is as good as an empty one."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cuptiprof.data import enums
 from cuptiprof.data.codes import distinct_rows, first_rows
 from cuptiprof.io.kineto.event_rows import EventRows
-from cuptiprof.io.kineto.trace_columns import Int64
+from cuptiprof.io.kineto.trace_columns import Int64, TraceColumns
 from cuptiprof.io.kineto.trace_values import clamped, number
 
 _MEMCPY = re.compile(r"(?:Memcpy|Copy)\s*(\w+)(?: \((.+?) -> (.+?)\))?$")
@@ -39,10 +39,41 @@ class GpuWork:
         return np.asarray(self.columns["correlation_id"], np.int64)
 
 
-def kernels(rows: EventRows, base: int) -> GpuWork:
-    """Kernels; `base` is the Unix time of the file's time 0, ns."""
+ON_MTIA = "mtia_ccp_events"
+"""What an MTIA did: copies, waits of a stream for another, and kernels."""
+_COPY, _WAIT, _MARK = "dma_request", "event_wait", "event_record"
+_DIRECTIONS = {"HOST_TO_DEVICE": "HtoD", "DEVICE_TO_HOST": "DtoH", "DEVICE_TO_DEVICE": "DtoD"}
+
+
+class DeviceEvents(NamedTuple):
+    """Events by what they are: numbers of kernels, copies, waits and marks in streams, each ascending."""
+
+    kernels: Int64
+    copies: Int64
+    waits: Int64
+    marks: Int64
+
+    @classmethod
+    def of(cls, columns: TraceColumns) -> DeviceEvents:
+        """Of all devices."""
+        events = columns.rows((ON_MTIA,))
+        places = {_COPY: 1, _WAIT: 2, _MARK: 3}
+        kind = columns.mapped(
+            columns.tokens("name", events), lambda token: places.get(str(columns.value(token)), 0), np.int64
+        )
+        of_mtia = [events[kind == i] for i in range(4)]
+        ran, copied = columns.rows(("kernel",)), columns.rows(("gpu_memcpy",))
+        return cls(np.sort(np.r_[ran, of_mtia[0]]), np.sort(np.r_[copied, of_mtia[1]]), of_mtia[2], of_mtia[3])
+
+
+def kernels(rows: EventRows, base: int, launches: Int64) -> GpuWork:
+    """Kernels; `base` is the Unix time of the file's time 0, ns, `launches` are the events of calls: ROCm has a kernel's configuration
+    there."""
+    rows.look_at(_configured_by(rows, launches))
     grid, block = _three(rows, "grid"), _three(rows, "block")
-    sizes = [*grid, *block, rows.count("registers per thread", 16), rows.count("shared memory", 31)]
+    shared = rows.count("shared memory", 31)
+    rows.look_at(rows.event)
+    sizes = [*grid, *block, rows.count("registers per thread", 16), shared]
     queued = np.maximum(rows.count("queued", 63) - base, 0)
     made = {
         **_place(rows),
@@ -76,11 +107,12 @@ def copies(rows: EventRows) -> GpuWork:
     from_device = rows.count("fromDevice", instead="device")
     is_peer = rows.columns.has("toDevice", rows.event)
     has_device = rows.columns.has("device", rows.event)
+    direction = rows.of_text("direction", _direction)
     kept = rows.kept(
         {
             **place,
-            "bytes": rows.count("bytes", 63),
-            "copy_kind": kinds[0],
+            "bytes": rows.count("bytes", 63, instead="size"),
+            "copy_kind": np.where(direction > 0, direction, kinds[0]),
             "src_kind": kinds[1],
             "dst_kind": kinds[2],
             "src_device": np.where(
@@ -113,6 +145,23 @@ def sets(rows: EventRows) -> GpuWork:
     return GpuWork({**kept, **_times(rows)}, external)
 
 
+def _configured_by(rows: EventRows, launches: Int64) -> Int64:
+    """Event that says how each was launched: its own, or that of the call with its correlation ID."""
+    lacking = np.flatnonzero(~rows.columns.has("grid", rows.event))
+    if not len(lacking) or not len(launches):
+        return rows.event
+    calls = launches[rows.columns.has("grid", launches)]
+    keys = rows.columns.numbers("correlation", calls)
+    order = np.argsort(keys, kind="stable")
+    wanted = rows.columns.numbers("correlation", rows.event[lacking])
+    at = np.searchsorted(keys[order], wanted, side="right") - 1
+    out: Int64 = rows.event.copy()
+    if len(calls):
+        found = (at >= 0) & (keys[order[np.maximum(at, 0)]] == wanted) & (wanted != 0)
+        out[lacking[found]] = calls[order[at[found]]]
+    return out
+
+
 def _times(rows: EventRows) -> dict[str, Int64]:
     return {"start": rows.start, "end": rows.end}
 
@@ -141,6 +190,10 @@ def _copy_kind(part: int, name: Any) -> int:
     match = _MEMCPY.match(str(name))
     text = (match.group(part + 1) if match else None) or ""
     return enums.code_of(enums.MEMORY_KINDS if part else enums.MEMCPY_KINDS, text or ("" if part else "Unknown"))
+
+
+def _direction(value: Any) -> int:
+    return enums.code_of(enums.MEMCPY_KINDS, _DIRECTIONS.get(str(value), ""))
 
 
 def _set_kind(name: Any) -> int:

@@ -85,10 +85,6 @@ class TraceColumns:
         """How many events of a category (lower case) have one of these phases."""
         return sum(len(self.rows((category,), phase)) for phase in phases)
 
-    def category_of(self, rows: Int64) -> list[str]:
-        """Category of each, lower case."""
-        return [self.categories[i] for i in self._category[rows].tolist()]
-
     def is_category(self, rows: Int64, wanted: Callable[[str], bool]) -> Mask:
         """Whether the category of each is a wanted one."""
         return self.mapped(self._category[rows], lambda i: wanted(self.categories[i]), bool)
@@ -144,14 +140,12 @@ class TraceColumns:
         at = np.minimum(np.searchsorted(events, rows.astype(events.dtype)), len(events) - 1)
         return np.where(events[at] == rows, values[at], fill)
 
-    def _per_event(self, events: Array, values: Array, fill: int) -> Int64:
-        out = np.full(self.count, fill, np.int64)
-        out[events] = values
-        return out
-
-    def _texts(self, field: str, change: Callable[[str], str]) -> tuple[list[str], Int64]:
+    def _texts(self, field: str, change: Callable[[str], str]) -> tuple[list[str], Array]:
         """Different texts of a field, changed, and which of them each event has; the last one, "", is that of events without."""
         events, tokens = self.tokens_of(field)
         names: dict[str, int] = {}
         which = self.mapped(tokens, lambda i: names.setdefault(change(str(self.value(i))), len(names)), np.int64)
-        return [*names, ""], self._per_event(events, which, len(names))
+        # A byte each, as a rule: an event can be as short as "{},".
+        out = np.full(self.count, len(names), np.uint8 if len(names) < 256 else np.uint32)
+        out[events] = which
+        return [*names, ""], out
