@@ -14,34 +14,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from cuptiprof import _core
 from cuptiprof.regions.when_imported import WhenImported
+from cuptiprof.session.unix_times import ClockPair, clock_reading
 
 _BYTES_OF_AN_ENTRY = 2048
 """of the budget, for each entry that the history may have: what it takes in torch, and here while it is read"""
 _FEWEST = 10_000
 THREAD_MARK = "cuptiprof thread "
 """what the events of the thread that the history was switched on on are marked with, and its system thread ID"""
-_READINGS = 16
-
-
-@dataclass(frozen=True)
-class ClockPair:
-    """The run clock and Unix time, ns, and by how much the run clock may be wrong."""
-
-    run: int
-    unix: int
-    error: int
-
-
-def clock_reading() -> ClockPair:
-    """The best of some readings: the run clock before and after Unix time."""
-    best = ClockPair(0, 0, 1 << 62)
-    for _ in range(_READINGS):
-        before, unix, after = _core.now_ns(), _core.unix_ns(), _core.now_ns()
-        if after - before < 2 * best.error:
-            best = ClockPair((before + after) // 2, unix, (after - before + 1) // 2)
-    return best
 
 
 @dataclass(frozen=True)

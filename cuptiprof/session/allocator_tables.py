@@ -11,13 +11,12 @@ import numpy.typing as npt
 from cuptiprof.analysis.operator_places import KNOWN, operator_paths, operator_places, region_places
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.io.allocator_rows import FrameTree, as_arrays, snapshot_rows
-from cuptiprof.session.allocator_history import THREAD_MARK, ClockPair, TakenHistory
+from cuptiprof.session.allocator_history import THREAD_MARK, TakenHistory
 from cuptiprof.session.steps import Steps
+from cuptiprof.session.unix_times import run_times
 
 Int64 = npt.NDArray[np.int64]
 _MICROSECOND = 1000
-_FASTEST_DRIFT = 2e-3
-"""Unix time is slewed by half of that at most; what is more was a jump"""
 
 
 def add_allocator(
@@ -39,7 +38,7 @@ def add_allocator(
     rows = snapshot_rows(taken.snapshot, frames, since_us=taken.since_ns // _MICROSECOND)
     unix = np.asarray(rows.events.pop("timestamp"), np.int64)
     before_the_end = unix <= taken.until_ns
-    time, error = _run_times(unix[before_the_end], taken.clocks)
+    time, error = run_times(unix[before_the_end], taken.clocks)
     events: dict[str, Any] = {name: column[before_the_end] for name, column in as_arrays(rows.events).items()}
     events["timestamp"] = time
     if frames.rows["id"]:
@@ -70,17 +69,6 @@ def _plain(settings: Any) -> dict[str, Any]:
 def _joined(first: Table, second: Table) -> Table:
     columns = {c: np.concatenate([first.codes(c), second.codes(c)]) for c in first.column_names}
     return Table(first.name, columns, first.strings)
-
-
-def _run_times(unix: Int64, clocks: tuple[ClockPair, ClockPair]) -> tuple[Int64, int | None]:
-    """Unix times on the run clock, and by how much they may be wrong (ns); None: Unix time jumped."""
-    first, last = clocks
-    passed = last.unix - first.unix
-    drift = (last.run - first.run) - passed
-    if abs(drift) > _FASTEST_DRIFT * abs(last.run - first.run) + 2 * (first.error + last.error):
-        return unix + (last.run - last.unix), None
-    share = (unix - first.unix) / passed if passed else np.zeros(len(unix))
-    return unix + (first.run - first.unix) + np.round(share * drift).astype(np.int64), max(first.error, last.error)
 
 
 def _places(

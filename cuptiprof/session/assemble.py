@@ -96,6 +96,11 @@ def assemble(
         losses |= counters.add_to(session, tables, metadata, warned)
         if counters.plan.strategy == "sample":
             warned += _unrecorded(tables, losses, metadata["counters"]["notes"])
+    if torch.events is not None:
+        from cuptiprof.session.torch_event_tables import add_torch_events
+
+        if note := add_torch_events(torch.events, tables, steps, with_rows=torch.operator_rows):
+            _note(metadata, note)
     if torch.collectives is not None:
         from cuptiprof.session.collective_tables import add_collectives
 

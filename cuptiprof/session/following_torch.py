@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from cuptiprof.session.allocator_history import AllocatorHistory, TakenHistory
 from cuptiprof.session.collective_calls import CollectiveCall, CollectiveCalls
 from cuptiprof.session.held import Held
+from cuptiprof.session.sources import FULL
+from cuptiprof.session.torch_events import TakenEvents
 from cuptiprof.session.torch_modules import TorchModules
 from cuptiprof.session.torch_operators import FollowingOperators
 
@@ -23,6 +25,10 @@ class TakenTorch:
     allocator: TakenHistory | None = None
     collectives: tuple[list[CollectiveCall], int] | None = None
     """The calls, and how many more there was no room for."""
+    events: TakenEvents | None = None
+    """What torch's own profiler told of operators, where these could not be observed."""
+    operator_rows: bool = False
+    """The level of operators is "full": they have rows of their own."""
     modules: Mapping[int, str] | None = None
     """Paths by number."""
 
@@ -33,6 +39,7 @@ class FollowingTorch:
     def __init__(self, arguments: Arguments) -> None:
         sources = arguments.sources
         self._operators = FollowingOperators(sources.shapes) if sources.operators else None
+        self._operator_rows = sources.operators == FULL
         self._modules = TorchModules() if sources.modules else None
         self._allocator = (
             AllocatorHistory(arguments.budget, with_frames=sources.frames != 0) if arguments.allocator else None
@@ -58,6 +65,11 @@ class FollowingTorch:
         """What could not be followed; empty: nothing."""
         return self._operators.note if self._operators is not None else ""
 
+    def record(self, on: bool) -> None:
+        """The session records from here on, or does not."""
+        if self._operators is not None:
+            self._operators.record(on)
+
     def step(self) -> None:
         """The end of a training step."""
         if self._modules is not None:
@@ -65,6 +77,8 @@ class FollowingTorch:
 
     def forget(self) -> None:
         """What was told until now belongs to no cycle."""
+        if self._operators is not None:
+            self._operators.forget()
         if self._allocator is not None:
             self._allocator.forget()
         if self._collectives is not None:
@@ -72,7 +86,11 @@ class FollowingTorch:
 
     def take_on_device(self) -> TakenTorch:
         """At the end of a cycle, while the device is there."""
-        return TakenTorch(self._allocator.take() if self._allocator is not None else None)
+        return TakenTorch(
+            allocator=self._allocator.take() if self._allocator is not None else None,
+            events=self._operators.take() if self._operators is not None else None,
+            operator_rows=self._operator_rows,
+        )
 
     def take_rest(self, taken: TakenTorch) -> None:
         """The rest of what belongs to the cycle; it can be called again."""

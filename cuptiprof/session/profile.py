@@ -265,6 +265,7 @@ class profile:
                 self._on_device = True
                 device.started()
                 self._torch.after_start(self._opened)
+                self._torch.record(session.state == "running")
             except BaseException:
                 self._abandon()
                 raise
@@ -413,6 +414,7 @@ class profile:
         """
         with self._control.call("pause()"):
             self._running("pause()").pause()
+            self._torch.record(False)
 
     def resume(self) -> None:
         """Collect again after ``pause()``.
@@ -422,6 +424,7 @@ class profile:
         """
         with self._control.call("resume()"):
             self._running("resume()").resume()
+            self._torch.record(True)
 
     def step(self) -> None:
         """The end of a training step: marks it (``ProfilerStep#N`` in ``markers``) and moves the schedule on.
@@ -466,6 +469,7 @@ class profile:
                 session.pause()
             elif session.state != "running" and will is not Action.NONE:
                 session.resume()
+            self._torch.record(session.state == "running")
             if self._line is not None:
                 self._line.show(self._step, will, last[0].end - last[0].start if last else 0, self._cycle)
             self._step_start = _core.now_ns()

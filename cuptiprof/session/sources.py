@@ -91,7 +91,8 @@ def parse_sources(sources: SourcesArgument) -> Sources:
     )
 
 
-_LEVEL = {"full": 2, "launch": 1}
+FULL = 2
+_LEVEL = {"full": FULL, "launch": 1}
 
 
 def _operators(options: Mapping[str, Any]) -> tuple[str, bool]:

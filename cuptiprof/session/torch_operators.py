@@ -17,17 +17,21 @@ from typing import Any
 from cuptiprof import _core
 from cuptiprof.regions.when_imported import WhenImported
 from cuptiprof.session.callers import warn_caller
+from cuptiprof.session.torch_events import TakenEvents, TorchEvents
 from cuptiprof.session.torch_inputs import InputLayout, UnknownInputs, input_layout
 
 _READ = ((2, 4), (2, 15))
 """The first and the last version whose headers were read; others are tried in a child process first."""
 _CHILD_S = 120.0
 _NAME = "cuptiprof: trial"
+_INSTEAD = (
+    "they are what torch.profiler says, joined with launches by thread and time, and no filter can choose by them"
+)
 _WORD = 8
 
 
 class OperatorsWarning(UserWarning):
-    """The operators of this PyTorch cannot be observed: launches have none."""
+    """The operators of this PyTorch cannot be observed, or not all that is wanted of them."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ Call = tuple[bytes, bytes, list[int]]
 class FollowingOperators:
     """Inside of it the operators of the program's torch are known to sessions that want them; also of one that is imported there.
 
+    Of a torch that cannot be observed what its own profiler says, while :meth:`record` says so.
+
     Args:
         shapes: whether those of inputs are wanted.
     """
@@ -60,8 +66,9 @@ class FollowingOperators:
     def __init__(self, shapes: bool = False) -> None:
         self._shapes = shapes
         self._waiting: WhenImported | None = None
-        self.note = ""
-        """Why there are none; empty: they are observed, or torch was not imported."""
+        self._events: TorchEvents | None = None
+        self._records = False
+        self._note = ""
 
     def __enter__(self) -> FollowingOperators:
         torch = sys.modules.get("torch")
@@ -75,6 +82,29 @@ class FollowingOperators:
     def __exit__(self, *error: object) -> None:
         if self._waiting is not None:
             self._waiting.remove()
+        if self._events is not None:
+            self._events.close()
+
+    @property
+    def note(self) -> str:
+        """Why there are none, or where else they come from; empty: they are observed, or torch was not imported."""
+        more = self._events.note if self._events is not None else ""
+        return "; ".join(text for text in (self._note, more) if text)
+
+    def record(self, on: bool) -> None:
+        """The session records from here on, or does not."""
+        self._records = on
+        if self._events is not None:
+            self._events.record(on)
+
+    def forget(self) -> None:
+        """What was told until now belongs to no cycle."""
+        if self._events is not None:
+            self._events.forget()
+
+    def take(self) -> TakenEvents | None:
+        """What torch's profiler told in this cycle; None: operators are observed."""
+        return self._events.take() if self._events is not None else None
 
     def _attach_at_import(self, torch: ModuleType) -> None:
         # This thread holds the lock of the module: another one would wait for it in an import.
@@ -89,12 +119,15 @@ class FollowingOperators:
                 FollowingOperators.no_shapes = "" if known else str(inputs)
                 _core.know_torch(path, **asdict(layout), **(asdict(inputs) if isinstance(inputs, InputLayout) else {}))
             if self._shapes and self.no_shapes:
-                self.note = f"shapes of the inputs of operators are not known: {self.no_shapes}"
-                warn_caller(OperatorsWarning(self.note))
+                self._note = f"shapes of the inputs of operators are not known: {self.no_shapes}"
+                warn_caller(OperatorsWarning(self._note))
         except Exception as e:  # whatever an unknown torch does, the program goes on without operators
             version = getattr(torch, "__version__", "of unknown version")
-            self.note = f"the operators of PyTorch {version} cannot be observed: {e}"
-            warn_caller(OperatorsWarning(self.note + "; launches have no operator"))
+            self._note = f"the operators of PyTorch {version} cannot be observed: {e}; {_INSTEAD}"
+            warn_caller(OperatorsWarning(self._note))
+            self._events = TorchEvents(torch, self._shapes)
+            self._events.watch()
+            self._events.record(self._records)
 
 
 def library_path(torch: ModuleType) -> str:
