@@ -80,15 +80,21 @@ def gpu_figures(result: Result) -> list[GpuFigures]:
     return out
 
 
-def _filled(start: Int64, end: Int64, blocks: Float64, sms: int) -> float:
-    """Integral over time of min(1, blocks per SM of what runs), ns."""
+def filled_sms(start: Int64, end: Int64, blocks: Float64, sms: int) -> tuple[Int64, Int64]:
+    """SMs that have a block over time: the moments at which that changes, ascending, and how many there are from each to the next."""
     runs = (end > start) & np.isfinite(blocks)
     # In whole blocks, so that adding and taking away leaves nothing; more than one for each SM is no more than one.
     filled = np.minimum(np.rint(blocks[runs] * sms), sms).astype(np.int64)
     time = np.concatenate([start[runs], end[runs]])
     order = np.argsort(time, kind="stable")
     running = np.cumsum(np.concatenate([filled, -filled])[order])
-    return float((np.minimum(running[:-1], sms) * np.diff(time[order])).sum() / sms) if len(time) else 0.0
+    return time[order], np.minimum(running, sms)
+
+
+def _filled(start: Int64, end: Int64, blocks: Float64, sms: int) -> float:
+    """Integral over time of min(1, blocks per SM of what runs), ns."""
+    time, running = filled_sms(start, end, blocks, sms)
+    return float((running[:-1] * np.diff(time)).sum() / sms) if len(time) else 0.0
 
 
 def _weighted(percent: Float64, lasted: Int64) -> float | None:

@@ -25,7 +25,8 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 ANALYSES = (
     "temporal", "kernel-types", "overlap", "idle", "launches", "queue", "queue-series", "bandwidth", "bandwidth-series",
     "steps", "gpu", "kernels", "kernels-by-properties", "waves",
-    "critical-path", "critical-path-steps",
+    "critical-path", "critical-path-steps", "gpu-series",
+    "communication",
 )  # fmt: skip
 
 
