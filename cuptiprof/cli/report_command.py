@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from cuptiprof.cli.argument_types import nanoseconds
 from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
 from cuptiprof.data.result import Result
 from cuptiprof.io.run_folder import RUN_FILE, runs_in
@@ -30,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format_arguments(parser)
     parser.add_argument("--lines", action="append", metavar="PATTERN",
                         help="for --view lines: functions of a file (train.py), of a line (train.py:42), or by name (Model.forward)")  # fmt: skip
+    parser.add_argument(
+        "--bin", type=nanoseconds, metavar="TIME", help="for --view samples: how long a row is (20us, 1ms)"
+    )
 
 
 def add_path_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,15 +80,14 @@ def _runs(path: str) -> list[str]:
 
 
 def _reports(
-    results: list[Result], views: Sequence[str], lines: list[str] | None, options: dict[str, Any]
+    results: list[Result], views: Sequence[str], options: dict[str, Any], of_view: dict[str, dict[str, Any]]
 ) -> list[Report]:
-    """Run by run; what the views that can say of several ranks is one report, among those of the first."""
+    """Run by run; what the views that can say of several ranks is one report, among those of the first. `of_view`: options of one view."""
     out = []
     for i, result in enumerate(results):
         for view in views:
-            of_lines = {"lines": lines} if view == "lines" else {}
             if not VIEWS[view].of_ranks:
-                out.append(result.report(view, **options, **of_lines))
+                out.append(result.report(view, **options, **of_view.get(view, {})))
             elif i == 0:
                 out.append(result.report(view, ranks=results[1:], **options))
     return out
@@ -93,6 +96,7 @@ def _reports(
 def main(arguments: argparse.Namespace) -> int:
     resolve_log_file(arguments)
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
-    views = arguments.view or ("lines" if arguments.lines else "overview",)
-    print_reports(_reports(opened(arguments), views, arguments.lines, options), arguments)
+    of_view = {"lines": {"lines": arguments.lines}, "samples": {"bin_ns": arguments.bin}}
+    views = arguments.view or ("lines" if arguments.lines else "samples" if arguments.bin else "overview",)
+    print_reports(_reports(opened(arguments), views, options, of_view), arguments)
     return 0
