@@ -3,7 +3,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "base/stamp_clock.h"
 #include "collect/regions/operator_inputs.h"
 #include "collect/regions/regions.h"
 #include "collect/torch/operator_modules.h"
