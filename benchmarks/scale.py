@@ -122,7 +122,9 @@ FLOORS: dict[str, Callable[[Path], Callable[[], object]]] = {"floor: duckdb": _d
 
 STEPS: dict[str, Callable[[Any, Path], object]] = {
     "open": lambda run, scratch: None,
+    "overview": lambda run, scratch: str(run.overview()),
     "summary": lambda run, scratch: str(run.summary()),
+    "advise": lambda run, scratch: str(run.advise()),
     "regions": lambda run, scratch: str(run.regions_report()),
     "filter": lambda run, scratch: str(run.filter("*kernel_001*").summary()),
     "one column": lambda run, scratch: run.kernels["grid_x"].max(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from cuptiprof.analysis.aggregate import Int64, Parts, covered_before, union
 from cuptiprof.analysis.gpu_work import traced_graphs
 from cuptiprof.analysis.launch_calls import calls_of
+from cuptiprof.analysis.stream_work import work_tables
 from cuptiprof.analysis.thresholds import KERNEL_WAIT
 from cuptiprof.data.codes import distinct, renumbered
 from cuptiprof.data.result import Result
@@ -25,12 +27,9 @@ class GpuIdle:
     Attributes:
         device: ordinal.
         start, end: of each gap: end of all that ran before, start of the next work.
-        host: the host was late, and had not waited.
-        synchronisation: the host was late, and had waited for the GPU.
-        kernel_wait: the work after it was launched in time and began within 30 us.
-        other: it was launched in time and began later, or its launch was not recorded.
-        table, row: the work after it: index into ``WORK_TABLES``, and its row there.
-        call: row in ``api_calls`` of what launched that; -1: not recorded.
+        late: mask: the host launched that work only after the GPU had run dry.
+        synchronisation: of a late gap as much as the host had waited for the GPU.
+        call: row in ``api_calls`` of what launched the work; -1: not recorded.
         wait: row in ``api_calls`` of the wait in which the GPU ran dry; -1: none.
         first, last: start of the first work, end of the last.
     """
@@ -38,21 +37,46 @@ class GpuIdle:
     device: int
     start: Int64
     end: Int64
-    host: Int64
+    late: npt.NDArray[np.bool_]
     synchronisation: Int64
-    kernel_wait: Int64
-    other: Int64
-    table: npt.NDArray[np.uint8]
-    row: Int64
     call: Int64
     wait: Int64
     first: int
     last: int
+    _place: Int64  # of the work after it among the rows of all tables
+    _rows: tuple[Int64 | None, ...]  # of each table those that are this GPU's; None: all
+    _edges: Int64  # of each table the place of its first row
 
     @property
-    def late(self) -> npt.NDArray[np.bool_]:
-        """Mask: the work after the gap was launched in it."""
-        return (self.host + self.synchronisation) > 0
+    def gap(self) -> Int64:
+        """How long each is, ns: the four causes add up to it."""
+        return self.end - self.start
+
+    @property
+    def host(self) -> Int64:
+        """Of a late gap what was not synchronisation."""
+        return np.where(self.late, self.gap - self.synchronisation, 0)
+
+    @property
+    def kernel_wait(self) -> Int64:
+        """The work after it was launched in time, or nobody knows, and began within 30 us."""
+        gap = self.gap
+        return np.where(self.late | (gap >= KERNEL_WAIT.value), 0, gap)
+
+    @property
+    def other(self) -> Int64:
+        """As kernel_wait, of gaps that are longer."""
+        gap = self.gap
+        return np.where(self.late | (gap < KERNEL_WAIT.value), 0, gap)
+
+    def work_after(self, gaps: Int64) -> Iterator[tuple[str, Int64, Int64]]:
+        """The work after these gaps (indices): name of its table, which of the gaps, row in the table of the result."""
+        place = self._place[gaps]
+        table = np.searchsorted(self._edges, place, side="right") - 1
+        for i, name in enumerate(WORK_TABLES):
+            which = np.flatnonzero(table == i)
+            row, mine = place[which] - self._edges[i], self._rows[i]
+            yield name, which, row if mine is None else mine[row]
 
 
 def gpu_idle(result: Result) -> list[GpuIdle]:
@@ -67,7 +91,7 @@ def gpu_idle(result: Result) -> list[GpuIdle]:
     Waits are calls with ``ynchronize`` in their names, and copies that are not ``Async``.
     """
     graphs = np.flatnonzero(traced_graphs(result))
-    tables = [*(result.tables[name] for name in WORK_TABLES[:3]), result.graph_launches.where(graphs)]
+    tables = work_tables(result)
     devices = sorted({int(d) for table in tables for d in distinct(table["device"])})
     waits = _Waits(result.api_calls)
     out = []
@@ -79,47 +103,54 @@ def gpu_idle(result: Result) -> list[GpuIdle]:
     return out
 
 
-def _of(api: Table, device: int, tables: list[Table], rows: list[Int64 | None], waits: _Waits) -> GpuIdle:
+def _of(api: Table, device: int, tables: Sequence[Table], rows: Sequence[Int64 | None], waits: _Waits) -> GpuIdle:
     """`tables`: the work of this GPU; `rows`: where it is in the tables of the result (None: they are those)."""
     start, end = (np.concatenate([table[column] for table in tables]) for column in ("start", "end"))
-    order = None if (start[1:] >= start[:-1]).all() else np.argsort(start, kind="stable")
-    if order is not None:
-        start, end = start[order], end[order]
-    reach = np.maximum.accumulate(np.maximum(end, start))
-    after = np.flatnonzero(start[1:] > reach[:-1]) + 1
-    began, ended = reach[after - 1], start[after]
-    place = after if order is None else order[after]
-    edges = np.cumsum([0, *map(len, tables)])
-    table = (np.searchsorted(edges, place, side="right") - 1).astype(np.uint8)
-    row, correlation = place - edges[table], np.zeros(len(place), np.int64)
-    for i, (of, whole) in enumerate(zip(tables, rows, strict=True)):
-        mine = np.flatnonzero(table == i)
-        if len(mine):
-            correlation[mine] = of.codes("correlation_id")[row[mine]]
-            row[mine] = row[mine] if whole is None else whole[row[mine]]
+    began, ended, place, first, last = _gaps(start, end)
+    correlation = np.concatenate([table.codes("correlation_id") for table in tables])[place]
     call = calls_of(api, correlation)
-    known = call >= 0
-    launched = np.where(known, api["start"][np.maximum(call, 0)], 0) if len(api) else np.zeros(len(call), np.int64)
-    gap = ended - began
-    late = known & (launched > began)
-    synchronisation, wait = waits.before(call, began, np.minimum(launched, ended), late)
-    synchronisation = np.minimum(synchronisation, gap)
-    short = gap < KERNEL_WAIT.value
+    late, launched = call >= 0, np.zeros(len(call), np.int64)
+    if late.any():
+        launched = api["start"][np.maximum(call, 0)]
+        late &= launched > began
+    synchronisation, wait = waits.before(call, began, launched, ended, late)
     return GpuIdle(
         device=device,
         start=began,
         end=ended,
-        host=np.where(late, gap - synchronisation, 0),
+        late=late,
         synchronisation=synchronisation,
-        kernel_wait=np.where(~late & short, gap, 0),
-        other=np.where(~late & ~short, gap, 0),
-        table=table,
-        row=row,
         call=call,
         wait=wait,
-        first=int(start[0]),
-        last=int(reach[-1]),
+        first=first,
+        last=last,
+        _place=place,
+        _rows=tuple(rows),
+        _edges=np.cumsum([0, *map(len, tables[:-1])]),
     )
+
+
+def _gaps(start: Int64, end: Int64) -> tuple[Int64, Int64, Int64, int, int]:
+    """(start, end, row of the work after it) of each gap; start of the first work, end of the last."""
+    order = None if (start[1:] >= start[:-1]).all() else np.argsort(start, kind="stable")
+    first = int(start[0] if order is None else start[order[0]])
+    began, place, reach = [], [], first
+    for at in range(0, len(start), _AT_ONCE):  # what is computed on the way stays in a core's cache
+        rows = np.arange(at, min(at + _AT_ONCE, len(start))) if order is None else order[at : at + _AT_ONCE]
+        begins = start[rows]
+        so_far = np.maximum(end[rows], begins)
+        so_far[0] = max(int(so_far[0]), reach)
+        np.maximum.accumulate(so_far, out=so_far)
+        before = np.r_[reach, so_far[:-1]]
+        after = np.flatnonzero(begins > before)
+        began.append(before[after])
+        place.append(rows[after])
+        reach = int(so_far[-1])
+    places = np.concatenate(place)
+    return np.concatenate(began), start[places], places, first, reach
+
+
+_AT_ONCE = 1 << 17
 
 
 class _Waits:
@@ -131,9 +162,9 @@ class _Waits:
         waiting = np.array([is_wait(api.strings[code]) for code in used.tolist()], bool)
         self._rows = np.flatnonzero(waiting[which]) if waiting.any() else np.zeros(0, np.int64)
 
-    def before(self, call: Int64, began: Int64, until: Int64, late: Array) -> tuple[Int64, Int64]:
+    def before(self, call: Int64, began: Int64, launched: Int64, ended: Int64, late: Array) -> tuple[Int64, Int64]:
         """Of each gap that is `late`: how long the thread of `call` waited from the start of the wait that was open at `began` (else
-        from `began`) until `until`, and which wait that was (row; -1: none)."""
+        from `began`) until it launched, at most the gap, and which wait that was (row; -1: none)."""
         waited, wait = np.zeros(len(call), np.int64), np.full(len(call), -1, np.int64)
         some = np.flatnonzero(late)
         if not len(some) or not len(self._rows):
@@ -152,7 +183,9 @@ class _Waits:
             last = np.searchsorted(start, began[gaps], side="right") - 1
             is_open = (last >= 0) & (end[np.maximum(last, 0)] >= began[gaps])
             since = np.where(is_open, start[np.maximum(last, 0)], began[gaps])
-            waited[gaps] = np.maximum(covered_before(start, end, until[gaps]) - covered_before(start, end, since), 0)
+            until = np.minimum(launched[gaps], ended[gaps])
+            covered = covered_before(start, end, until) - covered_before(start, end, since)
+            waited[gaps] = np.clip(covered, 0, ended[gaps] - began[gaps])
             rows = self._rows[of_row[i]]
             begins = self._api["start"][rows]
             order = np.argsort(begins, kind="stable")

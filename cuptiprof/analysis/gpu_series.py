@@ -10,7 +10,7 @@ from cuptiprof.analysis.aggregate import Int64
 from cuptiprof.analysis.gpu_figures import filled_sms
 from cuptiprof.analysis.intervals import time_within, union_of
 from cuptiprof.analysis.kernel_counters import Float64
-from cuptiprof.analysis.launch_sizes import blocks_per_sm, launch_sizes
+from cuptiprof.analysis.launch_sizes import launch_sizes
 from cuptiprof.analysis.timeline import recorded_span
 from cuptiprof.data.result import Result
 
@@ -47,17 +47,17 @@ def gpu_series(result: Result) -> list[GpuSeries]:
         return []
     edges = _edges(*span)
     start, end = edges[:-1], edges[1:]
-    blocks = blocks_per_sm(result)
     known = launch_sizes(result)
     out = []
     for device in np.unique(kernels["device"]).tolist():
         mine = kernels["device"] == device
         begins, ends = kernels["start"][mine], kernels["end"][mine]
         busy = time_within(union_of(begins, ends), start, end)
-        sms = known[device].sms if device in known else 0
-        filled = None
-        if sms:
-            filled = np.diff(_integral(*filled_sms(begins, ends, blocks[mine], sms), edges)) / sms / (end - start)
+        size, filled = known.get(device), None
+        if size is not None:
+            parts = [*filled_sms(begins, ends, kernels["config"][mine], size)]
+            time, level = (np.concatenate([part[i] for part in parts]) for i in range(2))
+            filled = np.diff(_integral(time, level, edges)) / size.sms / (end - start)
         out.append(GpuSeries(device, start, end, busy / (end - start), filled))
     return out
 

@@ -58,6 +58,8 @@ def gpu_steps(result: Result) -> StepSpans:
     steps = host_steps(result)
     if not len(steps):
         steps = _whole(result)
+    if len(steps) == 1 and (single := _single(result, steps)) is not None:
+        return single
     api = result.api_calls
     tables = [result.kernels, result.memcpys, result.memsets]
     begin, end, ids = (np.concatenate([t[c] for t in tables]) for c in ("start", "end", "correlation_id"))
@@ -85,6 +87,38 @@ def gpu_steps(result: Result) -> StepSpans:
     if kept > 1 and launched[kept - 2] * _ENOUGH > launched[kept - 1]:
         kept -= 1
     return StepSpans(steps.name[:kept], start[:kept], stop[:kept])
+
+
+_HEAD = 4096
+"""Rows at the beginning of each table among which the first work of a step is looked for."""
+
+
+def _single(result: Result, steps: StepSpans) -> StepSpans | None:
+    """``gpu_steps`` of one step that has all calls, without looking for the call of all work: only of what was first, and of what ended
+    after the step on the host. None: it must be looked for."""
+    api, begin, end = result.api_calls, int(steps.start[0]), int(steps.end[0])
+    tables = [table for table in (result.kernels, result.memcpys, result.memsets) if len(table)]
+    if not len(api) or not tables or int(api["start"].min()) < begin or int(api["end"].max()) > end:
+        return None
+    if any((table["start"][1:] < table["start"][:-1]).any() for table in tables):
+        return None
+    heads = [table.head(_HEAD) for table in tables]
+    starts, ends, ids = (np.concatenate([head[c] for head in heads]) for c in ("start", "end", "correlation_id"))
+    mine = _has_call(ids, api)
+    first = int(starts[mine].min()) if mine.any() else None
+    if first is None or any(len(t) > _HEAD and int(h["start"][-1]) < first for t, h in zip(tables, heads, strict=True)):
+        return None
+    earlier = ends[~mine & (ends < first)]
+    late = [table.where(table["end"] > end) for table in tables]
+    after = np.concatenate([table["end"][_has_call(table["correlation_id"], api)] for table in late])
+    start = max([begin, *earlier.tolist()])
+    return StepSpans(steps.name, np.array([start]), np.array([max([end, start, *after.tolist()])]))
+
+
+def _has_call(ids: Array, api: Table) -> Array:
+    """Whether a call with each correlation ID was recorded."""
+    mask: Array = np.isin(ids, api.codes("correlation_id")) & (ids != 0)
+    return mask
 
 
 def _whole(result: Result) -> StepSpans:

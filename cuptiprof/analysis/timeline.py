@@ -1,25 +1,27 @@
-"""What the GPUs did with the time of a run: busy with what, idle while the host did what."""
+"""What the GPUs did with the time of a run: busy with what; when the host waited, or was in calls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cuptiprof.analysis.aggregate import Intervals
 from cuptiprof.analysis.communication import communicating
+from cuptiprof.analysis.gpu_idle import GpuIdle
 from cuptiprof.analysis.gpu_work import traced_graphs
 from cuptiprof.analysis.intervals import length, time_within, union_of, union_of_all
 from cuptiprof.data.codes import distinct, renumbered
 from cuptiprof.data.result import Result
-from cuptiprof.data.tables import Table
+from cuptiprof.data.tables import Array, Table
 
 
 @dataclass(frozen=True)
 class GpuTime:
     """Of one GPU, ns. ``compute``, ``copying`` and ``communication`` overlap where they ran at once; ``hidden`` is the part of
-    communication beside which something was computed. ``before`` and ``after`` are idle time around the first and the last
-    work; ``waited``, ``called`` and ``elsewhere`` what the host did during the rest of it (None: no calls were recorded)."""
+    communication, ``hidden_copying`` that of copies and sets, beside which something was computed. ``first`` and ``last``: start of the
+    first work, end of the last."""
 
     device: int
     busy: int
@@ -27,11 +29,9 @@ class GpuTime:
     copying: int
     communication: int
     hidden: int
-    before: int
-    after: int
-    waited: int | None
-    called: int | None
-    elsewhere: int | None
+    hidden_copying: int
+    first: int
+    last: int
 
 
 def recorded_span(result: Result) -> tuple[int, int] | None:
@@ -43,15 +43,16 @@ def recorded_span(result: Result) -> tuple[int, int] | None:
     return min(int(t["start"].min()) for t in tables), max(int(t["end"].max()) for t in tables)
 
 
-def gpu_time(result: Result, span: tuple[int, int]) -> list[GpuTime]:
-    """Of each GPU that worked, by its number. ``span``: the time that counts, which holds all of the work."""
-    waits, calls = host_time(result)
-    return [_one(device, work, waits, calls, span) for device, work in work_by_kind(result).items()]
+def gpu_time(work: dict[int, dict[str, Intervals]], idle: Sequence[GpuIdle]) -> list[GpuTime]:
+    """Of each GPU that worked, by its number, from ``work_by_kind`` and ``gpu_idle``."""
+    return [_one(gaps, work[gaps.device]) for gaps in idle]
 
 
-def work_by_kind(result: Result) -> dict[int, dict[str, Intervals]]:
-    """When each GPU that worked did what: device ordinal -> "compute", "copying" (sets as well), "communication"."""
-    talk = communicating(result.kernels)
+def work_by_kind(result: Result, talk: Array | None = None) -> dict[int, dict[str, Intervals]]:
+    """When each GPU that worked did what: device ordinal -> "compute", "copying" (sets as well), "communication".
+
+    ``talk``: ``communicating(result.kernels)``, where it is known already."""
+    talk = communicating(result.kernels) if talk is None else talk
     graphs = result.graph_launches.where(traced_graphs(result)) if len(result.graph_launches) else result.graph_launches
     work = {
         "compute": [result.kernels.where(~talk) if talk.any() else result.kernels, graphs],
@@ -62,25 +63,18 @@ def work_by_kind(result: Result) -> dict[int, dict[str, Intervals]]:
     return {device: {what: _of(device, tables) for what, tables in work.items()} for device in devices}
 
 
-def _one(device: int, work: dict[str, Intervals], waits: Intervals, calls: Intervals, span: tuple[int, int]) -> GpuTime:
-    busy = union_of_all(list(work.values()))
-    gaps = busy.end[:-1], busy.start[1:]
-    idle = int((gaps[1] - gaps[0]).sum())
-    known = len(calls.start) > 0
-    waited = int(time_within(waits, *gaps).sum())
-    called = int(time_within(calls, *gaps).sum()) - waited
+def _one(idle: GpuIdle, work: dict[str, Intervals]) -> GpuTime:
+    compute, copying = work["compute"], work["copying"]
     return GpuTime(
-        device=device,
-        busy=length(busy),
-        compute=length(work["compute"]),
-        copying=length(work["copying"]),
+        device=idle.device,
+        busy=idle.last - idle.first - int((idle.end - idle.start).sum()),
+        compute=length(compute),
+        copying=length(copying),
         communication=length(work["communication"]),
         hidden=hidden(work),
-        before=int(busy.start[0]) - span[0],
-        after=span[1] - int(busy.end[-1]),
-        waited=waited if known else None,
-        called=called if known else None,
-        elsewhere=idle - waited - called if known else None,
+        hidden_copying=int(time_within(compute, copying.start, copying.end).sum()),
+        first=idle.first,
+        last=idle.last,
     )
 
 

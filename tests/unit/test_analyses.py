@@ -14,6 +14,7 @@ from conftest import DATA
 from report_results import config, make_result
 
 import cuptiprof
+from cuptiprof.analysis import gpu_figures, intervals
 from cuptiprof.analysis.aggregate import union
 from cuptiprof.analysis.intervals import time_by_set
 from cuptiprof.cli import main
@@ -406,3 +407,30 @@ def test_a_folder_of_ranks_is_one_report(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["report", str(traces), "--view", "summary", "--view", "overlap", "--limit", "1"]) == 0
     text = capsys.readouterr().out
     assert text.count("Profiling result") == 2 and text.count("Hidden(%)") == 1
+
+
+def test_sweeps_in_parts_are_as_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(5)
+    start = np.sort(random.integers(0, 10_000, 400))
+    kernels = [
+        kernel(int(a), int(a + b), config=int(c))
+        for a, b, c in zip(start, random.integers(0, 300, 400), random.integers(0, 3, 400), strict=True)
+    ]
+    random.shuffle(kernels)
+    tables = {
+        "kernels": kernels,
+        "launch_configs": [config((size, 1, 1)) for size in (3, 40, 500)],
+        "devices": [{"device": 0, "num_multiprocessors": 108, "compute_capability_major": 8}],
+    }
+    whole = {view: rows(tables, view) for view in ("gpu", "temporal")}
+    # By hand: what each microsecond's kernels fill.
+    filled = np.zeros(10_400)
+    for row in kernels:
+        filled[row["start"] : row["end"]] += (3, 40, 500)[row["config"]]
+    span = max(row["end"] for row in kernels) - min(row["start"] for row in kernels)
+    (gpu,) = whole["gpu"]
+    assert gpu["sm_efficiency_pct"] == pytest.approx(100 * np.minimum(filled, 108).sum() / 108 / span, rel=1e-12)
+    for at_once in (1, 7):
+        monkeypatch.setattr(gpu_figures, "_AT_ONCE", at_once)
+        monkeypatch.setattr(intervals, "_AT_ONCE", at_once)
+        assert {view: rows(tables, view) for view in whole} == whole

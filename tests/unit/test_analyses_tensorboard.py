@@ -13,8 +13,7 @@ import pytest
 from conftest import DATA, trace_path
 
 import cuptiprof
-from cuptiprof.analysis import gpu_figures, kernel_figures
-from cuptiprof.analysis.launch_sizes import estimated_occupancy
+from cuptiprof.analysis.launch_sizes import LaunchSizes, estimated_occupancy
 from cuptiprof.data.result import Result
 
 PLUGIN: dict[str, dict[str, Any]] = json.loads((DATA / "analyses" / "tensorboard.json").read_text())
@@ -67,11 +66,10 @@ def as_in_the_file(trace: tuple[Result, dict[str, Any]], monkeypatch: pytest.Mon
     """Occupancies of the file, which were made up: 75 % for 1.94 blocks of 512 threads on an SM of 2,048."""
     (rank,) = (name for name, plugin in PLUGIN.items() if plugin is trace[1])
     of_file = occupancies(DATA / "ranks" / f"{rank}.json.gz")
-    for module in (gpu_figures, kernel_figures):
-        monkeypatch.setattr(
-            module, "estimated_occupancy",
-            lambda result: np.array([of_file[i][0] for i in result.kernels["correlation_id"].tolist()], float),
-        )  # fmt: skip
+    kernels = trace[0].kernels
+    by_shape = np.full(len(trace[0].launch_configs), np.nan)
+    by_shape[kernels["config"]] = [of_file[i][0] for i in kernels["correlation_id"].tolist()]
+    monkeypatch.setattr(LaunchSizes, "achieved", lambda sizes: by_shape)
 
 
 @pytest.mark.usefixtures("as_in_the_file")

@@ -65,7 +65,9 @@ def test_each_gap_has_its_cause() -> None:
     # Of the last late gap (500..600) 25 us: so long it had waited.
     assert causes(found) == [(60, 0, 0, 0), (0, 0, 10, 0), (0, 0, 0, 50), (75, 25, 0, 0), (0, 0, 20, 0)]
     assert (found.first, found.last) == (100 * US, 730 * US)
-    assert found.call.tolist() == [1, 2, 3, 5, -1] and found.row.tolist() == [1, 2, 3, 4, 5]
+    assert found.call.tolist() == [1, 2, 3, 5, -1]
+    name, which, rows = next(found.work_after(np.array([0, 3])))
+    assert (name, which.tolist(), rows.tolist()) == ("kernels", [0, 1], [1, 4])
     assert found.wait.tolist() == [-1, -1, -1, 4, -1] and found.late.tolist() == [True, False, False, True, False]
 
 
@@ -112,9 +114,11 @@ def test_work_of_all_tables_and_gpus() -> None:
             }
         )
     )
-    assert [(of.device, of.table.tolist(), of.row.tolist(), (of.end - of.start).tolist()) for of in found] == [
-        (0, [3], [1], [15 * US]), (1, [1], [1], [20 * US]), (2, [], [], []),
-    ]  # fmt: skip
+    assert [(of.device, of.gap.tolist()) for of in found] == [(0, [15 * US]), (1, [20 * US]), (2, [])]
+    after = [
+        [(name, rows.tolist()) for name, _, rows in of.work_after(np.arange(len(of.gap))) if len(rows)] for of in found
+    ]
+    assert after == [[("graph_launches", [1])], [("memcpys", [1])], []]
     assert gpu_idle(make_result({})) == []
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from cuptiprof.analysis.advice import copy_advice, counter_advice, idle_advice, kernel_advice, run_advice
 from cuptiprof.analysis.advice.evidence import Evidence
-from cuptiprof.analysis.advice.suggestion import Advice, Suggestion
+from cuptiprof.analysis.advice.suggestion import Advice, Candidate, Suggestion
 from cuptiprof.data.result import Result
 
-Rule = Callable[[Evidence], Iterator[Suggestion]]
+Rule = Callable[[Evidence], Iterator[Suggestion | Candidate]]
 
 _OF_THE_HOST: tuple[Rule, ...] = (
     idle_advice.outside,
@@ -31,17 +31,27 @@ _OF_THE_GPU: tuple[Rule, ...] = (
 _SIMULATED = "Nothing is said of idle time, copies, communication and steps: they are those of a simulated device."
 
 
-def advise(result: Result, demangle: bool = True) -> Advice:
-    """Findings by falling time that they can save; those of which none can be known come last.
+def advise(result: Result, demangle: bool = True, most: int | None = None) -> Advice:
+    """At most so many findings by falling time that they can save; those of which none can be known come last.
 
     Each time is at most what following the advice can save of the time of the GPUs, and never more than the time that it is about or than
     was recorded. Those of several findings may be the same time: they do not add up.
     """
-    timed = result.timed()
-    evidence = Evidence(timed, demangle)
+    return advise_on(Evidence(result.timed(), demangle), most)
+
+
+def advise_on(evidence: Evidence, most: int | None = None) -> Advice:
+    """The same where the evidence is there already."""
+    timed = evidence.result
     rules = _OF_THE_GPU if timed.simulated else (*_OF_THE_HOST, *_OF_THE_GPU)
-    findings = [finding for rule in rules for finding in rule(evidence)]
-    findings.sort(key=lambda finding: (-finding.saves, -finding.time, finding.rule))
+    found = [finding for rule in rules for finding in rule(evidence)]
+    found.sort(key=lambda finding: (-finding.saves, -finding.time, finding.rule))
     notes = [_SIMULATED] if timed.simulated and evidence.gpus else []
     more = counter_advice.would_tell_more(evidence)
-    return Advice(findings, evidence.whole, evidence.gpus, [*notes, *([more] if more else [])])
+    return Advice(
+        [finding.made() for finding in found[:most]],
+        len(found),
+        evidence.whole,
+        evidence.gpus,
+        [*notes, *([more] if more else [])],
+    )

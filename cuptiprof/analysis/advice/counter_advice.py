@@ -92,8 +92,7 @@ def would_tell_more(evidence: Evidence) -> str:
     counters = evidence.result.counters
     if not evidence.compute or (rules.COMPUTE in counters and rules.MEMORY in counters):
         return ""
-    time = np.bincount(evidence.names.ids, evidence.kernel_ns, len(evidence.names.names))
-    name = evidence.names.names[int(np.argmax(time))]
+    name = evidence.names.names[int(np.argmax(evidence.time_by_name))]
     longest = shorten([name], _NAME)[name]
     return (
         f"What bounds the kernels (compute, memory, latency) was not counted: cuptiprof run --analysis-metrics ... reads it, of the longest "

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64, Intervals
+from cuptiprof.analysis.aggregate import Int64, Intervals, sum_by_group
 from cuptiprof.analysis.communication import communicating
 from cuptiprof.analysis.gpu_idle import GpuIdle, gpu_idle
 from cuptiprof.analysis.gpu_work import NameIds, kernel_names
@@ -22,14 +22,15 @@ class Evidence:
     """Of a result whose work has times (``Result.timed``).
 
     Attributes:
-        wall: ns from the first to the last thing recorded.
+        span: (first, last) time recorded, ns; None: nothing was. wall: the time between them.
         demangle: whether names of kernels are to be read by people.
     """
 
     def __init__(self, result: Result, demangle: bool = True) -> None:
         self.result = result
         self.demangle = demangle
-        first, last = recorded_span(result) or (0, 0)
+        self.span = recorded_span(result)
+        first, last = self.span or (0, 0)
         self.first, self.last, self.wall = first, last, last - first
 
     @property
@@ -58,7 +59,7 @@ class Evidence:
 
     @cached_property
     def work(self) -> dict[int, dict[str, Intervals]]:
-        return work_by_kind(self.result)
+        return work_by_kind(self.result, self.talk)
 
     @cached_property
     def idle(self) -> list[GpuIdle]:
@@ -84,6 +85,11 @@ class Evidence:
     @cached_property
     def names(self) -> NameIds:
         return kernel_names(self.result.kernels, self.demangle)
+
+    @cached_property
+    def time_by_name(self) -> Int64:
+        """Durations by number in ``names``, added up, ns; of kernels that communicate 0."""
+        return sum_by_group(self.names.ids, self.kernel_ns, len(self.names.names))
 
     @cached_property
     def on_tensor_cores(self) -> Array:

@@ -11,7 +11,7 @@ from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.heaviest_place import in_sentence, of_moments, of_work
 from cuptiprof.analysis.advice.suggestion import Place, Suggestion
 from cuptiprof.analysis.aggregate import Int64, Intervals, sum_by_group
-from cuptiprof.analysis.gpu_idle import WORK_TABLES, GpuIdle, is_wait
+from cuptiprof.analysis.gpu_idle import GpuIdle, is_wait
 from cuptiprof.analysis.intervals import length, time_within, union_of, union_of_all
 from cuptiprof.analysis.step_breakdown import data_loading
 from cuptiprof.analysis.thresholds import IDLE, OUTSIDE, SMALL_GAP, UTILISATION
@@ -122,9 +122,9 @@ def _gaps(evidence: Evidence, parts: list[dict[str, Int64]]) -> Iterator[Suggest
         count = sum(int((part[kind] > 0).sum()) for part in parts)
         of = []
         for gpu, part in zip(evidence.idle, parts, strict=True):
-            for i, table in enumerate(WORK_TABLES):
-                mine = (gpu.table == i) & (part[kind] > 0)
-                of.append((result.tables[table], gpu.row[mine], part[kind][mine]))
+            gaps = np.flatnonzero(part[kind])
+            for name, which, rows in gpu.work_after(gaps):
+                of.append((result.tables[name], rows, part[kind][gaps[which]]))
         place = replace(of_work(result, of), before=True)
         longest = max(int(part[kind].max(initial=0)) for part in parts)
         if kind == "small":

@@ -2,63 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.heaviest_place import in_sentence, last_name, of_work, operator_codes
-from cuptiprof.analysis.advice.suggestion import Place, Suggestion
+from cuptiprof.analysis.advice.suggestion import Candidate, Place, Suggestion
 from cuptiprof.analysis.aggregate import Int64, sum_by_group
 from cuptiprof.analysis.kernel_counters import Float64
-from cuptiprof.analysis.launch_sizes import blocks_per_sm, estimated_occupancy
+from cuptiprof.analysis.launch_sizes import launch_sizes, of_kernels
 from cuptiprof.analysis.tensor_cores import is_eligible
 from cuptiprof.analysis.thresholds import OCCUPANCY_GAIN, TENSOR_CC, TENSOR_SHARE, WARP, WORTH
 from cuptiprof.data.chips import flops_per_clock
 from cuptiprof.data.codes import renumbered
-from cuptiprof.data.tables import Array
 from cuptiprof.text.units import format_time
 
 _SINGLE_PRECISION = ("sgemm", "scudnn", "cgemm")
 """pieces of names of matrix products and convolutions in FP32, not on tensor cores"""
 
 
-def launch_shapes(evidence: Evidence) -> Iterator[Suggestion]:
+def launch_shapes(evidence: Evidence) -> Iterator[Candidate]:
     """Kernels with fewer blocks than SMs, with blocks that are no whole warps, with little occupancy. A launch is in the first of them."""
-    if not evidence.compute or not len(evidence.result.devices):
+    sizes = launch_sizes(evidence.result)
+    if not evidence.compute or not sizes:
         return
-    blocks, occupancy = blocks_per_sm(evidence.result), estimated_occupancy(evidence.result)
-    free = np.nan_to_num(1 - blocks, nan=0.0)
-    few = free > 0
-    yield from _by_name(evidence, np.where(few, free, 0.0), few, "few_blocks", "Fewer blocks than SMs",
-        lambda rows, weight: f"Its grids have {_mean(blocks, rows, weight):.2f} blocks for each SM: so many of the SMs have nothing to do unless "
-        "something else runs beside it.",
+    free, lanes, missing = {}, {}, {}
+    for device, size in sizes.items():  # of each row of launch_configs the part of a kernel's time that could be saved
+        threads, achieved = np.maximum(size.threads, 1), np.nan_to_num(size.achieved(), nan=100.0)
+        few = np.maximum(1 - size.blocks_per_sm, 0.0)
+        odd = 1 - threads / (np.ceil(threads / WARP.value) * WARP.value)
+        low = np.maximum(1 - achieved / OCCUPANCY_GAIN.value, 0.0)
+        free[device] = few
+        lanes[device] = np.where(few > 0, 0.0, odd)
+        missing[device] = np.where((few > 0) | (odd > 0), 0.0, low)
+    yield from _by_name(evidence, free, "few_blocks", "Fewer blocks than SMs",
+        lambda gain: f"Its grids have {1 - gain:.2f} blocks for each SM: so many of the SMs have nothing to do unless something else runs beside "
+        "it.",
         "A larger batch or problem, smaller blocks or a split of the longest loop (split-K); else run it beside other kernels in "
         "streams of their own.")  # fmt: skip
-    partly, lost = _partial_warps(evidence)
-    partly &= ~few
-    yield from _by_name(evidence, np.where(partly, lost, 0.0), partly, "partial_warps", "Blocks of no whole warps",
-        lambda rows, weight: f"Its blocks are no multiple of {WARP.value} threads: {100 * _mean(lost, rows, weight):.0f} % of its lanes have "
-        "nothing to do.",
+    yield from _by_name(evidence, lanes, "partial_warps", "Blocks of no whole warps",
+        lambda gain: f"Its blocks are no multiple of {WARP.value} threads: {100 * gain:.0f} % of its lanes have nothing to do.",
         f"Round the block up to a multiple of {WARP.value} threads.")  # fmt: skip
-    # Kernels on tensor cores are made to run with few warps; and a product of matrices is no other.
-    low = (occupancy < OCCUPANCY_GAIN.value) & ~few & ~partly & ~evidence.on_tensor_cores
-    gain = np.where(low, 1 - np.nan_to_num(occupancy) / OCCUPANCY_GAIN.value, 0.0)
-    yield from _by_name(evidence, gain, low, "low_occupancy", "Low occupancy",
-        lambda rows, weight: f"Its launches allow {_mean(occupancy, rows, weight):.0f} % of the warps that the SMs can hold; up to "
+    # Kernels on tensor cores are made to run with few warps.
+    yield from _by_name(evidence, missing, "low_occupancy", "Low occupancy",
+        lambda gain: f"Its launches allow {OCCUPANCY_GAIN.value * (1 - gain):.0f} % of the warps that the SMs can hold; up to "
         f"{OCCUPANCY_GAIN.value:.0f} % more of them may be expected to help.",
         "Fewer registers (__launch_bounds__, maxrregcount) or less shared memory a block, more threads a block. Whether it waits "
-        "for memory at all, counters say.")  # fmt: skip
+        "for memory at all, counters say.", without_tensor=True)  # fmt: skip
 
 
 def tensor_cores(evidence: Evidence) -> Iterator[Suggestion]:
     """Operators that tensor cores could do, and kernels that are such by their names, most of whose time is not on them."""
     result, kernels = evidence.result, evidence.result.kernels
+    names = np.array([any(piece in name for piece in _SINGLE_PRECISION) for name in evidence.names.names], bool)
+    if not names.any() and not kernels.codes("operator").any() and not kernels.codes("operator_instance").any():
+        return
     gain = _tensor_gain(evidence)
     if not gain.any():
         return
-    names = np.array([any(piece in name for piece in _SINGLE_PRECISION) for name in evidence.names.names], bool)
-    by_name = names[evidence.names.ids] if len(names) else np.zeros(0, bool)
+    by_name = names[evidence.names.ids]
     codes = operator_codes(result, kernels)
     used, which = renumbered(codes)
     texts = [last_name(str(kernels.strings[code])) for code in used.tolist()]
@@ -109,20 +112,36 @@ def _tensor_gain(evidence: Evidence) -> Float64:
 
 
 def _by_name(
-    evidence: Evidence, gain: Float64, mask: Array, rule: str, title: str, text: object, advice: str
-) -> Iterator[Suggestion]:
-    """A finding a kernel name of which the launches of ``mask`` could be quicker by ``gain`` (0..1) of their time."""
-    assert callable(text)
-    if not mask.any():
+    evidence: Evidence,
+    gains: dict[int, Float64],
+    rule: str,
+    title: str,
+    text: Callable[[float], str],
+    advice: str,
+    without_tensor: bool = False,
+) -> Iterator[Candidate]:
+    """A finding a kernel name. ``gains``: by device, for each row of ``launch_configs`` the part of the time (0..1) that launches could be
+    quicker; ``text`` of their mean over those that could."""
+    if not any(gain.any() for gain in gains.values()):
         return
-    time, names = evidence.kernel_ns, evidence.names
-    saved = np.bincount(names.ids, time * gain, len(names.names))
-    for number in np.flatnonzero(saved >= evidence.whole * WORTH.value / 100).tolist():
-        rows = np.flatnonzero(mask & (names.ids == number))
-        about = evidence.bounded(int(time[rows].sum()))
-        saves = min(evidence.bounded(saved[number]), about)
-        if evidence.exceeds(saves, WORTH):
-            yield Suggestion(rule, title, _place(evidence, rows), about, saves, text(rows, time[rows]), advice)
+    names, groups = evidence.names, len(evidence.names.names)
+    gain = of_kernels(evidence.result, gains)
+    np.nan_to_num(gain, copy=False)
+    if without_tensor:
+        gain[evidence.on_tensor_cores] = 0.0
+    time = np.where(gain > 0, evidence.kernel_ns, 0)
+    about = np.bincount(names.ids, time, groups)
+    saved = np.bincount(names.ids, np.multiply(gain, time, out=gain), groups)
+    for number in np.flatnonzero(saved >= evidence.worked * WORTH.value / 100).tolist():
+        of = evidence.bounded(about[number])
+        saves = min(evidence.bounded(saved[number]), of)
+        if saves and evidence.exceeds(saves, WORTH):
+
+            def made(number: int = number, of: int = of, saves: int = saves) -> Suggestion:
+                place = _place(evidence, np.flatnonzero((time > 0) & (names.ids == number)))
+                return Suggestion(rule, title, place, of, saves, text(saved[number] / about[number]), advice)
+
+            yield Candidate(rule, of, saves, made)
 
 
 def _place(evidence: Evidence, rows: Int64) -> Place:
@@ -131,23 +150,3 @@ def _place(evidence: Evidence, rows: Int64) -> Place:
     names = evidence.names
     sums = sum_by_group(names.ids[rows], time, len(names.names))
     return of_work(evidence.result, [(kernels, rows, time)], names.names[int(np.argmax(sums))] if len(rows) else "")
-
-
-def _partial_warps(evidence: Evidence) -> tuple[Array, Float64]:
-    """Of each kernel: whether its blocks are no whole warps; share of the lanes of its warps that have no thread."""
-    configs = evidence.result.launch_configs
-    config = evidence.result.kernels["config"]
-    threads = (
-        np.prod([configs[f"block_{axis}"].astype(np.float64) for axis in "xyz"], axis=0)
-        if len(configs)
-        else np.zeros(1)
-    )
-    threads = np.where(threads > 0, threads, WARP.value)
-    lost = 1 - threads / (np.ceil(threads / WARP.value) * WARP.value)
-    each = lost[np.minimum(config, len(lost) - 1)]
-    return each > 0, each
-
-
-def _mean(values: Float64, rows: Int64, weight: Int64) -> float:
-    known = np.isfinite(values[rows]) & (weight > 0)
-    return float(np.average(values[rows][known], weights=weight[known])) if known.any() else float("nan")

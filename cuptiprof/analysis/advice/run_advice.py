@@ -13,12 +13,12 @@ from cuptiprof.analysis.allocations import allocations
 from cuptiprof.analysis.allocator_memory import OOM, devices, memory_timeline
 from cuptiprof.analysis.gpu_work import kernel_names
 from cuptiprof.analysis.step_breakdown import step_breakdown
+from cuptiprof.analysis.step_outliers import step_outliers
+from cuptiprof.analysis.step_spans import gpu_steps, host_steps
 from cuptiprof.analysis.thresholds import (
     COMMUNICATION,
     FRAGMENTED,
     MEMORY_FULL,
-    OUTLIER_RANGES,
-    OUTLIER_RATIO,
     OUTLIER_STEPS,
     WORTH,
 )
@@ -50,21 +50,21 @@ def communication(evidence: Evidence) -> Iterator[Suggestion]:
 
 def steps_that_stand_out(evidence: Evidence) -> Iterator[Suggestion]:
     """Steps that took much longer than the others."""
+    steps = gpu_steps(evidence.result) if len(host_steps(evidence.result)) >= OUTLIER_STEPS.value else None
+    if steps is None or not len(step_outliers(steps.end - steps.start)[0]):
+        return
     found = step_breakdown(evidence.result)
     took = found.total
-    if len(took) < OUTLIER_STEPS.value:
-        return
-    low, median, high = np.quantile(took, (0.25, 0.5, 0.75))
-    out = np.flatnonzero((took > high + OUTLIER_RANGES.value * (high - low)) & (took >= OUTLIER_RATIO.value * median))
+    out, median = step_outliers(took)
     saves = int((took[out] - median).sum())
-    if not len(out) or not evidence.exceeds(min(saves, evidence.whole), WORTH):
+    if not evidence.exceeds(min(saves, evidence.whole), WORTH):
         return
     grown = {role: float((times[out] - np.median(times)).sum()) for role, times in found.roles.items()}
     role = max(grown, key=lambda name: grown[name])
     first = bool((out == np.arange(len(out))).all())
     some = ", ".join(found.steps.name[i] for i in out[:4].tolist()) + (", ..." if len(out) > 4 else "")
     yield Suggestion("long_steps", "Steps that stand out", Place(step=in_sentence(some)), min(int(took[out].sum()), evidence.whole), min(saves, evidence.whole),
-        f"{len(out):,} of {len(took):,} steps took {format_time(float(np.mean(took[out])))} on average, the median step {format_time(float(median))}; most "
+        f"{len(out):,} of {len(took):,} steps took {format_time(float(np.mean(took[out])))} on average, the median step {format_time(median)}; most "
         f"of the difference is {_ROLES[role]}.",
         "The first steps warm up: leave them out (schedule(wait=..., warmup=...))." if first else
         "See what else happened then: checkpoints, evaluation, logging, garbage collection, a full disk, other programs.")  # fmt: skip

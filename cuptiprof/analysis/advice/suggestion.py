@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -41,12 +42,27 @@ class Suggestion:
     text: str
     try_: str
 
+    def made(self) -> Suggestion:
+        return self
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A suggestion of which only the times are known yet: many are not shown, and where they are takes long to find."""
+
+    rule: str
+    time: int
+    saves: int
+    made: Callable[[], Suggestion]
+
 
 @dataclass(frozen=True)
 class Advice:
-    """``findings``: suggestions, what can save most first. ``whole``: wall time x GPUs, ns. ``gpus`` that worked. ``notes``: what is not known, and what would tell."""
+    """``findings``: suggestions, what can save most first; ``count``: how many there are, those left out
+    as well. ``whole``: wall time x GPUs, ns. ``gpus`` that worked. ``notes``: what is not known, and what would tell."""
 
     findings: list[Suggestion]
+    count: int
     whole: int
     gpus: int
     notes: list[str] = field(default_factory=list)

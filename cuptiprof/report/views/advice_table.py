@@ -34,8 +34,8 @@ NOTHING = "Nothing stands out."
 
 def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
     """One row a finding, what can save most first; ``limit`` is rows (default: 10)."""
-    advice = advise(result, demangle)
-    found = advice.findings[: _ROWS if limit is None else limit]
+    advice = advise(result, demangle, _ROWS if limit is None else limit)
+    found = advice.findings
     data: dict[str, list[Any]] = {column.key: [] for column in _COLUMNS}
     for rank, finding in enumerate(found, 1):
         row = {
@@ -56,7 +56,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         columns=_COLUMNS,
         data=data,
         footers=(
-            *left_out(len(advice.findings), len(found), "findings"),
+            *left_out(advice.count, len(found), "findings"),
             *sentences,
             *((_LEGEND,) if found else ()),
             *advice.notes,
@@ -64,7 +64,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
         notes={
             "": NOTHING if advice.whole and advice.gpus else nothing("GPU activities", result.losses["filter_rejected"])
         },
-        facts={"findings": len(advice.findings), "whole_ns": advice.whole, "notes": advice.notes},
+        facts={"findings": advice.count, "whole_ns": advice.whole, "notes": advice.notes},
     )
 
 
@@ -74,6 +74,16 @@ def said(finding: Suggestion, whole: int) -> str:
     if not finding.saves:
         return text
     return f"{text} At most {format_time(finding.saves)} ({format_percent(100.0 * finding.saves / max(whole, 1))})."
+
+
+def sentence(finding: Suggestion, whole: int) -> str:
+    """A finding in one short sentence, for the overview."""
+    share = (
+        f": at most {format_time(finding.saves)} ({format_percent(100.0 * finding.saves / max(whole, 1))})"
+        if finding.saves
+        else ""
+    )
+    return f"{finding.title}{_at(finding.place)}{share}. {finding.try_.split('; ')[0].split('. ')[0].rstrip('.')}."
 
 
 def _where(place: Place) -> str | None:

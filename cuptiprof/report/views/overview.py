@@ -1,22 +1,34 @@
-"""The first look at a run: how long, how busy the GPU was and with what, why it was idle, what took longest, what was lost."""
+"""The first look at a run: how long, how busy the GPU was and with what, why it was idle, what took longest, what to try, what was
+lost."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.gpu_work import times_by_code
+from cuptiprof.analysis.advice.advise import advise_on
+from cuptiprof.analysis.advice.evidence import Evidence
+from cuptiprof.analysis.advice.suggestion import Advice
+from cuptiprof.analysis.aggregate import sum_by_group
+from cuptiprof.analysis.gpu_idle import WORK_TABLES, GpuIdle
+from cuptiprof.analysis.gpu_use import GpuUse, gpu_use
+from cuptiprof.analysis.operator_stats import operator_stats
 from cuptiprof.analysis.quantiles import Spread, spread_by_group
 from cuptiprof.analysis.region_tree import region_tree
+from cuptiprof.analysis.step_outliers import step_outliers
 from cuptiprof.analysis.step_spans import host_steps
-from cuptiprof.analysis.timeline import GpuTime, gpu_time, recorded_span
-from cuptiprof.data.codes import renumbered
+from cuptiprof.analysis.thresholds import KERNEL_WAIT
+from cuptiprof.analysis.timeline import GpuTime, gpu_time
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, nothing
-from cuptiprof.text.names import display_name
+from cuptiprof.report.views.advice_table import sentence
+from cuptiprof.text.units import format_percent
 
-_ROWS = 6  # of kernels and of regions where no limit says otherwise
+_ROWS = 5  # of operators, of kernels and of regions where no limit says otherwise
+_STEPS = 3  # that stand out
+_ADVICE = 3  # sentences
 
 _COLUMNS = (
     Column("block", "Block", "label"),
@@ -32,8 +44,9 @@ _COLUMNS = (
     Column("name", "Name", "text", is_function=True),
 )
 _LEGEND = (
-    "Wall: from the first to the last thing recorded; shares are of it, for several GPUs of all of theirs.",
-    "Idle by what the host did meanwhile. Avg to Max: of one step, launch or call.",
+    "Wall: from the first to the last thing recorded; shares are of it, for several GPUs of all of theirs. Avg to Max: of one.",
+    "Idle, host: work launched only after the GPU had run dry; synchronisation: because the host had waited for the GPU; kernel wait: launched in "
+    f"time, less than {KERNEL_WAIT.value / 1000:.0f} us; other: launched in time.",
 )
 _STATISTICS = ("avg_ns", "min_ns", "median_ns", "p95_ns", "max_ns")
 
@@ -55,9 +68,11 @@ class _Rows:
 def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> View:
     """Blocks of rows: the run and its steps; each GPU's time; its work by kind; the kernels and the regions that took longest.
 
-    The wall time is that from the first to the last thing recorded. ``limit``: rows of kernels, and of regions.
+    The wall time is that from the first to the last thing recorded. ``limit``: rows of operators, of
+    kernels, and of regions.
     """
-    span = recorded_span(result)
+    evidence = Evidence(result, demangle)
+    span = evidence.span
     if span is None:
         return View(
             _COLUMNS,
@@ -66,22 +81,29 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
             block_key="block",
             depth_key="depth",
         )
-    wall = span[1] - span[0]
-    gpus = gpu_time(result, span)
-    rows = _Rows(wall * max(len(gpus), 1))
-    _run(rows, result, wall)
-    for gpu in gpus:
-        _gpu(rows, gpu, wall, "GPU" if len(gpus) == 1 else f"GPU {gpu.device}")
-    more = _kernels(rows, result, demangle, _ROWS if limit is None else limit)
-    more += _regions(rows, result, _ROWS if limit is None else limit)
+    gpus = gpu_time(evidence.work, evidence.idle)
+    rows = _Rows(evidence.whole)
+    shown = _ROWS if limit is None else limit
+    _run(rows, result, evidence.wall)
+    for gpu, idle in zip(gpus, evidence.idle, strict=True):
+        _gpu(rows, gpu, idle, span, len(result.api_calls) > 0, "GPU" if len(gpus) == 1 else f"GPU {gpu.device}")
+    more = [*_operators(rows, result, shown), *_kernels(rows, evidence, shown), *_regions(rows, result, shown)]
+    used = gpu_use(result) if gpus else []
+    advice = advise_on(evidence, _ADVICE)
     return View(
         columns=_COLUMNS,
         data=rows.data,
-        footers=(*more, *_LEGEND, *(() if result.losses else ("Nothing was lost.",))),
+        footers=(
+            *map(_use_line, used),
+            *_advice(advice),
+            *more,
+            *_LEGEND,
+            *(() if result.losses else ("Nothing was lost.",)),
+        ),
         notes={} if gpus else {"GPU": nothing("GPU activities", result.losses["filter_rejected"])},
         block_key="block",
         depth_key="depth",
-        facts={"wall_ns": wall, "gpus": len(gpus)},
+        facts={"wall_ns": evidence.wall, "gpus": len(gpus), "use": [asdict(one) for one in used]},
     )
 
 
@@ -95,39 +117,80 @@ def _run(rows: _Rows, result: Result, wall: int) -> None:
     if len(steps):
         spread = spread_by_group(np.zeros(len(steps), np.int64), steps.end - steps.start, 1)
         rows.add("Run", "steps", int(spread.total[0]), share=False, count=len(steps), **_statistics(spread, 0))
+        took = steps.end - steps.start
+        for i in step_outliers(took)[0][:_STEPS].tolist():
+            rows.add("Run", f"step {steps.name[i]} stands out", int(took[i]), 1, share=False)
 
 
-def _gpu(rows: _Rows, gpu: GpuTime, wall: int, block: str) -> None:
+def _gpu(rows: _Rows, gpu: GpuTime, idle: GpuIdle, span: tuple[int, int], calls: bool, block: str) -> None:
     rows.add(block, "busy", gpu.busy)
     rows.add(block, "compute", gpu.compute, 1)
     rows.add(block, "copies and sets", gpu.copying, 1)
+    if gpu.copying:
+        rows.add(block, "of it beside compute", gpu.hidden_copying, 2)
     rows.add(block, "communication", gpu.communication, 1)
     if gpu.communication:
         rows.add(block, "of it beside compute", gpu.hidden, 2)
-    rows.add(block, "idle", wall - gpu.busy)
-    rows.add(block, "before the first work", gpu.before, 1)
-    if gpu.waited is None or gpu.called is None or gpu.elsewhere is None:
-        rows.add(block, "why is not known: no API calls", wall - gpu.busy - gpu.before - gpu.after, 1)
+    rows.add(block, "idle", span[1] - span[0] - gpu.busy)
+    rows.add(block, "before the first work", gpu.first - span[0], 1)
+    if calls:
+        rows.add(block, "host", int(idle.host.sum()), 1)
+        rows.add(block, "synchronisation", int(idle.synchronisation.sum()), 1)
+        rows.add(block, "kernel wait", int(idle.kernel_wait.sum()), 1)
+        rows.add(block, "other", int(idle.other.sum()), 1)
     else:
-        rows.add(block, "host waited for the GPU", gpu.waited, 1)
-        rows.add(block, "host in other CUDA calls", gpu.called, 1)
-        rows.add(block, "host elsewhere", gpu.elsewhere, 1)
-    rows.add(block, "after the last work", gpu.after, 1)
+        rows.add(block, "why is not known: no API calls", int((idle.end - idle.start).sum()), 1)
+    rows.add(block, "after the last work", span[1] - gpu.last, 1)
 
 
-def _kernels(rows: _Rows, result: Result, demangle: bool, limit: int) -> list[str]:
+def _use_line(use: GpuUse) -> str:
+    """The three figures of TensorBoard's plugin; what was measured beside what is estimated."""
+    said = [
+        f"{what} {format_percent(value)}{by}"
+        for what, value, by in (
+            ("utilisation", use.utilisation_pct, ""),
+            ("SM efficiency", use.sm_efficiency_pct, " (estimated)"),
+            ("SM efficiency", use.measured_sm_efficiency_pct, " (measured, of counted kernels)"),
+            ("occupancy", use.occupancy_pct, " (estimated)"),
+            ("occupancy", use.measured_occupancy_pct, " (measured, of counted kernels)"),
+        )
+        if value is not None
+    ]
+    return f"GPU {use.device}: {', '.join(said) or 'no kernels'}; from the first step to the last."
+
+
+def _advice(advice: Advice) -> list[str]:
+    said = [f"{i}. {one}" for i, one in enumerate((sentence(of, advice.whole) for of in advice.findings), 1)]
+    if not said:
+        return []
+    return [f"What to try first ({advice.count} in all: cuptiprof advise):", *said]
+
+
+def _operators(rows: _Rows, result: Result, limit: int) -> list[str]:
+    """The operators whose own work took longest on the GPU."""
+    if not len(result.operators) and not any(result.tables[name].codes("operator").any() for name in WORK_TABLES[:3]):
+        return []
+    stats = operator_stats(result)
+    order = [i for i in np.lexsort((np.arange(len(stats)), -stats.device_self)).tolist() if stats.device_self[i]]
+    for i in order[:limit]:
+        time = int(stats.device_self[i])
+        calls = int(stats.calls[i]) if stats.calls is not None else None
+        average = time / calls if calls else None
+        rows.add("Top operators (GPU time, own)", stats.name[i], time, count=calls, avg_ns=average)
+    left = len(order) - limit
+    return [f"... and {left} more operators: --view operators"] if left > 0 else []
+
+
+def _kernels(rows: _Rows, evidence: Evidence, limit: int) -> list[str]:
     """The kernels that took longest, all GPUs together."""
-    kernels = result.kernels
-    codes = kernels.codes("name")
-    by_name = times_by_code(kernels, codes, lambda code: display_name(kernels.strings[code], demangle))
-    order = sorted(by_name, key=lambda name: (-by_name[name].total, name))
-    used, which = renumbered(codes)
-    shown = [display_name(kernels.strings[code], demangle) for code in used.tolist()]
-    for name in order[:limit]:
-        mine = np.array([other == name for other in shown])[which]
-        values = kernels["end"][mine] - kernels["start"][mine]
+    kernels, names = evidence.result.kernels, evidence.names
+    lasted = kernels["end"] - kernels["start"] if evidence.talk.any() else evidence.kernel_ns
+    total = sum_by_group(names.ids, lasted, len(names.names)) if evidence.talk.any() else evidence.time_by_name
+    order = sorted(range(len(total)), key=lambda i: (-int(total[i]), names.names[i]))
+    for number in order[:limit]:
+        values = lasted[names.ids == number]
         spread = spread_by_group(np.zeros(len(values), np.int64), values, 1)
-        rows.add("Top kernels", name, by_name[name].total, count=len(values), **_statistics(spread, 0))
+        rows.add("Top kernels", names.names[number], int(total[number]), count=len(values), **_statistics(spread, 0))
     left = len(order) - limit
     return [f"... and {left} more kernels: --view summary"] if left > 0 else []
 

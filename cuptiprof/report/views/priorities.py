@@ -14,13 +14,11 @@ import numpy as np
 from cuptiprof.analysis.communication import communicating
 from cuptiprof.analysis.gpu_work import kernel_names
 from cuptiprof.analysis.kernel_counters import Float64
+from cuptiprof.analysis.measured_use import OCCUPANCY, measured
 from cuptiprof.data.occupancy import chip_limits, occupancy
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out, nothing
 from cuptiprof.text.units import format_percent, format_time
-
-# Metric -> factor to get occupancy as 0..1.
-MEASURES = {"achieved_occupancy": 1.0, "sm__warps_active.avg.pct_of_peak_sustained_active": 0.01}
 
 _COLUMNS = (
     Column("rank", "Rank", "count", min_width=4),
@@ -51,15 +49,15 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     duration = kernels["end"] - kernels["start"]
     time = np.zeros(n, np.int64)
     np.add.at(time, names.ids, duration)
-    measured = _mean_by_name(names.ids, _measured(result), n)
+    known = _mean_by_name(names.ids, measured(result, OCCUPANCY), n)
     theoretical = _mean_by_name(names.ids, _theoretical(result), n)
-    used = np.clip(np.where(np.isnan(measured), theoretical, measured), 0.0, 1.0)
+    used = np.clip(np.where(np.isnan(known), theoretical, known), 0.0, 1.0)
     weight = time * (1.0 - np.where(np.isnan(used), 0.0, used))
     top = weight.max(initial=0.0)
     rank = np.maximum(np.rint(100 * weight / top), 1).astype(int) if top > 0 else np.ones(n, int)
     order = np.lexsort((np.arange(n), -time, -weight))[:limit]
     whole = int(time.sum())
-    source = np.where(np.isnan(measured), np.where(np.isnan(theoretical), "unknown", "theoretical"), "measured")
+    source = np.where(np.isnan(known), np.where(np.isnan(theoretical), "unknown", "theoretical"), "measured")
     data: dict[str, Any] = {
         "rank": rank[order].tolist(),
         "name": [names.names[i] for i in order.tolist()],
@@ -95,16 +93,6 @@ def _left_out_for_good(kernels: int, time: int, others: int) -> tuple[str, ...]:
         f"Not ranked: {kernels:,} kernels that communicate ({format_time(time)}, {share} of kernel time). They wait for other "
         "GPUs and the wire: overlap them with compute, or send less.",
     )
-
-
-def _measured(result: Result) -> Float64:
-    """Achieved occupancy 0..1 of each kernel, NaN where it was not measured."""
-    kernels = result.kernels
-    out = np.full(len(kernels), np.nan)
-    for metric, factor in MEASURES.items():
-        if metric in result.counters:
-            out = np.where(np.isnan(out), factor * result.counters.of_kernels(kernels, metric), out)
-    return out
 
 
 def _theoretical(result: Result) -> Float64:
