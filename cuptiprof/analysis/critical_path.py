@@ -9,6 +9,7 @@ from enum import IntEnum
 import numpy as np
 
 from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.analysis.bisection import Sections
 from cuptiprof.analysis.host_lanes import HostLanes, host_lanes
 from cuptiprof.analysis.host_waits import HostWaits, Launched, host_waits, launched
 from cuptiprof.analysis.stream_work import StreamWork, stream_work
@@ -91,7 +92,7 @@ class _Walk:
     ) -> None:
         self.work, self.waits, self.causes, self.lanes = work, waits, causes, lanes
         self.wait_lane = lanes.of(waits.thread)
-        self.by_lane = [np.flatnonzero(self.wait_lane == lane) for lane in range(len(lanes))]  # by return
+        self.by_lane = Sections(self.wait_lane, waits.end, len(lanes))
         self.main = int(np.argmin(lanes.begin)) if len(lanes) else -1
         ends = [lanes.end, work.end]
         begins = [lanes.begin, work.start]
@@ -129,19 +130,11 @@ class _Walk:
 
     def last_wait(self, lane: Int64, time: Int64) -> Int64:
         """The last wait that had returned by a time on a lane, or, from before that lane began, on the first one; -1: none."""
-        out = np.full(len(lane), -1, np.int64)
-        for number, rows in enumerate(self.by_lane):
-            mine = np.flatnonzero(lane == number)
-            out[mine] = self._last_of(rows, time[mine])
-            if number != self.main:
-                none = mine[out[mine] < 0]
-                before = np.full(len(none), self.lanes.begin[number])
-                out[none] = self._last_of(self.by_lane[self.main], before)
-        return out
-
-    def _last_of(self, rows: Int64, time: Int64) -> Int64:
-        at = np.searchsorted(self.waits.end[rows], time, side="right") - 1
-        return np.where(at >= 0, rows[np.maximum(at, 0)], -1) if len(rows) else at
+        found = self.by_lane.last(lane, time)
+        none = np.flatnonzero((found < 0) & (lane >= 0) & (lane != self.main))
+        main = np.full(len(none), self.main)
+        found[none] = self.by_lane.last(main, self.lanes.begin[lane[none]])
+        return found
 
     def last(self) -> tuple[int, int]:
         """The work that the path ends with (-1: none), and until when it counts; what the host did after it is a piece."""

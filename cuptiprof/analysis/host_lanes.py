@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.analysis.aggregate import Int64, group_stats
+from cuptiprof.analysis.kernel_counters import match
 from cuptiprof.data.codes import distinct, renumbered
 from cuptiprof.data.result import Result
 
@@ -70,9 +71,9 @@ def _spans(result: Result, threads: Int64, lane: Int64) -> tuple[Int64, Int64]:
     begin, end = np.full(lanes, np.iinfo(np.int64).max), np.full(lanes, np.iinfo(np.int64).min)
     for name in HOST_TABLES:
         table = result.tables[name]
-        for each, mine in zip(threads.tolist(), lane.tolist(), strict=True):
-            rows = table["thread"] == each
-            if rows.any():
-                begin[mine] = min(begin[mine], int(table["start"][rows].min()))
-                end[mine] = max(end[mine], int(table["end"][rows].max()))
+        at = match(table["thread"], threads)
+        on = lane[at[at >= 0]]
+        starts, ends = (group_stats(on, table[column][at >= 0]) for column in ("start", "end"))
+        begin[starts.key] = np.minimum(begin[starts.key], starts.minimum)
+        end[ends.key] = np.maximum(end[ends.key], ends.maximum)
     return begin, np.maximum(begin, end)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64, covered_before
+from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.analysis.bisection import bisect
 from cuptiprof.analysis.host_lanes import HOST_TABLES, HostLanes
 from cuptiprof.analysis.nesting import nest
 from cuptiprof.data.result import Result
@@ -45,11 +46,10 @@ def host_pieces(result: Result, lanes: HostLanes, lane: Int64, start: Int64, end
     deep = np.r_[found.depth, -found.depth]
     order = np.lexsort((deep, opens, time, of_lane))
     time, of_lane, label = time[order], of_lane[order], label[order]
-    first = np.full(len(start), -1, np.int64)
-    for number in np.unique(lane).tolist():
-        mine, here = np.flatnonzero(lane == number), np.flatnonzero(of_lane == number)
-        at = np.searchsorted(time[here], start[mine], side="right") - 1
-        first[mine[at >= 0]] = label[here[at[at >= 0]]]
+    number = np.arange(int(max(lane.max(initial=-1), of_lane.max(initial=-1))) + 2)
+    edges = np.searchsorted(of_lane, number)
+    at = bisect(time, edges[lane], edges[lane + 1], start, "right") - 1
+    first = np.where(at >= edges[lane], label[at], -1) if len(label) else at * 0 - 1
     within = np.searchsorted(start, time, side="right") - 1
     inside = np.flatnonzero(within >= 0)
     inside = inside[(time[inside] < end[within[inside]]) & (of_lane[inside] == lane[within[inside]])]
@@ -81,20 +81,26 @@ def host_pieces(result: Result, lanes: HostLanes, lane: Int64, start: Int64, end
 def _scopes(result: Result, lanes: HostLanes, lane: Int64, start: Int64, end: Int64) -> tuple[Int64, ...]:
     """Table, row, lane, start and end of what was open during any of the times on its lane."""
     parts: list[tuple[Int64, ...]] = []
+    order = np.argsort(lane, kind="stable")  # of one lane by start, as they come
+    since, until = start[order], end[order]
+    edges = np.searchsorted(lane[order], np.arange(len(lanes) + 1))
+    covered = np.r_[0, np.cumsum(until - since)]
+
+    def before(on: Int64, time: Int64) -> Int64:
+        """Time of a lane's pieces before each moment."""
+        place = bisect(since, edges[on], edges[on + 1], time, "right")
+        last = np.maximum(place - 1, 0)
+        inside = covered[last] + np.minimum(time, until[last]) - since[last] - covered[edges[on]]
+        return np.where(place > edges[on], inside, 0)
+
     for i, name in enumerate(HOST_TABLES):
         source = result.tables[name]
         on = lanes.of(source["thread"].astype(np.int64))
-        for number in np.unique(lane).tolist():
-            mine = lane == number
-            rows = np.flatnonzero((on == number) & (source["end"] > source["start"]))
-            begins, ends = source["start"][rows], source["end"][rows]
-            shared = covered_before(start[mine], end[mine], ends) - covered_before(start[mine], end[mine], begins)
-            rows = rows[shared > 0]
-            parts.append((np.full(len(rows), i), rows, on[rows], source["start"][rows], source["end"][rows]))
-    return tuple(
-        np.concatenate([part[k] for part in parts]).astype(np.int64) if parts else np.zeros(0, np.int64)
-        for k in range(5)
-    )
+        rows = np.flatnonzero((on >= 0) & (source["end"] > source["start"])) if len(lane) else on[:0]
+        on, begins, ends = on[rows], source["start"][rows], source["end"][rows]
+        shared = np.flatnonzero(before(on, ends) > before(on, begins)) if len(lane) else rows
+        parts.append((np.full(len(shared), i), rows[shared], on[shared], begins[shared], ends[shared]))
+    return tuple(np.concatenate([part[k] for part in parts]).astype(np.int64) for k in range(5))
 
 
 def _nearest(parent: Int64, wanted: Array) -> Int64:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuptiprof.analysis.aggregate import Int64, latest_so_far
+from cuptiprof.analysis.bisection import Sections, bisect
 from cuptiprof.analysis.kernel_counters import match
 from cuptiprof.analysis.launch_calls import calls_of
 from cuptiprof.analysis.stream_work import StreamWork, work_tables
@@ -42,13 +43,26 @@ class Launched:
     ended: Int64
     edges: Int64
 
-    def last_before(self, stream: int, launched: Int64, ended: Int64 | None = None) -> Int64:
-        """The last work of a stream that was launched before each moment (and had ended by another); -1: none."""
-        part = slice(self.edges[stream], self.edges[stream + 1])
-        count = np.searchsorted(self.in_order[part], launched, side="left")
-        if ended is not None:
-            count = np.minimum(count, np.searchsorted(self.ended[part], ended, side="right"))
-        return np.where(count > 0, part.start + count - 1, -1)
+    def last_before(self, stream: Int64, launched: Int64, ended: Int64) -> Int64:
+        """The last work of each stream (-1: none) that was launched before a moment and had ended by another; -1: none."""
+        out = np.full(len(stream), -1, np.int64)
+        some = np.flatnonzero(stream >= 0)
+        first, after = self.edges[stream[some]], self.edges[stream[some] + 1]
+        place = np.minimum(
+            bisect(self.in_order, first, after, launched[some]),
+            bisect(self.ended, first, after, ended[some], "right"),
+        )
+        out[some] = np.where(place > first, place - 1, -1)
+        return out
+
+    def first_after(self, stream: Int64, launched: Int64) -> Int64:
+        """The first work of each stream (-1: none) that was launched at a moment or after; -1: none."""
+        out = np.full(len(stream), -1, np.int64)
+        some = np.flatnonzero(stream >= 0)
+        first, after = self.edges[stream[some]], self.edges[stream[some] + 1]
+        place = bisect(self.in_order, first, after, launched[some])
+        out[some] = np.where(place < after, place, -1)
+        return out
 
 
 def launched(result: Result, work: StreamWork) -> Launched:
@@ -139,16 +153,53 @@ def _synchronisations(result: Result, work: StreamWork, times: Launched, calls: 
 def latest_before(
     work: StreamWork, times: Launched, stream: Int64, device: Int64, before: Int64, until: Int64
 ) -> Int64:
-    """Of each wait the work that ended last of what was launched ``before`` it and had ended by ``until``, on its stream and GPU; -1: none."""
-    best = np.full(len(stream), -1, np.int64)
-    latest = np.full(len(stream), np.iinfo(np.int64).min)
-    for i, (gpu, number) in enumerate(zip(work.device.tolist(), work.stream.tolist(), strict=True)):
-        mine = np.flatnonzero(((stream == ANY) | (stream == number)) & ((device == ANY) | (device == gpu)))
-        found = times.last_before(i, before[mine], until[mine])
-        ended = np.where(found >= 0, work.end[found], np.iinfo(np.int64).min)
-        later = ended > latest[mine]
-        best[mine[later]], latest[mine[later]] = found[later], ended[later]
-    return best
+    """Of each wait the work that ended last of what was launched ``before`` it and had ended by ``until``, on its stream and GPU; -1: none.
+
+    Without a stream it is that of all streams. Should work that was launched before have ended only later (the GPU is not known, or
+    clocks are not exact), it is what had ended last.
+    """
+    out = times.last_before(streams_of(work, stream, device), before, until)
+    every = np.flatnonzero(stream == ANY)
+    if not len(every) or not len(work.start):
+        return out
+    _, number = renumbered(work.device)
+    devices = int(number.max()) + 2  # the last one stands for all
+    known = match(device[every], work.device)
+    group = np.where((device[every] != ANY) & (known >= 0), number[np.maximum(known, 0)], devices - 1)
+    out[every] = -1
+    for wanted, of_work in (
+        (group < devices - 1, number[work.which]),
+        (group == devices - 1, np.full(len(work.start), devices - 1)),
+    ):
+        mine = every[wanted]
+        if not len(mine):
+            continue
+        launched_by = Sections(of_work, times.time, devices)
+        at = launched_by.order
+        reach = latest_so_far(_rising(of_work[at]), work.end[at])
+        leader = at[np.maximum.accumulate(np.where(work.end[at] == reach, np.arange(len(at)), 0))]
+        of = np.empty(len(at), np.int64)
+        of[at] = leader
+        last = launched_by.last(group[wanted], before[mine], before=True)
+        found = np.where(last >= 0, of[last], -1)
+        late = (found >= 0) & (work.end[found] > until[mine])
+        if late.any():
+            found[late] = Sections(of_work, work.end, devices).last(group[wanted][late], until[mine[late]])
+        out[mine] = found
+    return out
+
+
+def _rising(group: Array) -> Int64:
+    """Numbers of groups that stand side by side: 0, 0, 1, ..."""
+    return np.cumsum(np.r_[False, group[1:] != group[:-1]])
+
+
+def streams_of(work: StreamWork, stream: Int64, device: Int64) -> Int64:
+    """Number in ``StreamWork`` of each stream; where the GPU is not known the first of that ID; -1: it did no work, or is not known."""
+    exact = (work.device << 32) + work.stream
+    by_both = match((device.astype(np.int64) << 32) + stream, exact)
+    by_number = match(stream, work.stream)
+    return np.where(stream == ANY, -1, np.where(device == ANY, by_number, by_both))
 
 
 def recorded_events(result: Result, syncs: Int64, before: Int64) -> tuple[Int64, Int64]:
@@ -163,27 +214,13 @@ def recorded_events(result: Result, syncs: Int64, before: Int64) -> tuple[Int64,
     number, event = waits["event_sync_id"][syncs], waits["event"][syncs]
     pair = np.where(number != 0, match(number, events["event_sync_id"][usable]), -1)
     # Without that number: the last record of the event before the wait.
-    _, which = renumbered(np.concatenate([events["event"][usable], event]))
-    recorded, wanted = which[: len(usable)], which[len(usable) :]
-    order = np.lexsort((at, recorded))
-    place = _last_at(recorded[order], at[order], wanted, before)
-    pair = np.where((pair < 0) & (place >= 0) & (event != ANY), order[np.maximum(place, 0)], pair)
+    used, which = renumbered(np.concatenate([events["event"][usable], event]))
+    of_event = Sections(which[: len(usable)], at, len(used))
+    place = of_event.last(which[len(usable) :].astype(np.int64), before)
+    pair = np.where((pair < 0) & (event != ANY), place, pair)
     found = pair >= 0
     out[found], time[found] = usable[pair[found]], at[pair[found]]
     return out, time
-
-
-def _last_at(group: Array, time: Int64, wanted: Array, before: Int64) -> Int64:
-    """Of each wanted group the last place whose time is not after ``before``; -1: none. Places are by group and time."""
-    both = np.r_[time, before]
-    order = np.lexsort((np.r_[np.zeros(len(time)), np.ones(len(before))], both))
-    rank = np.empty(len(both), np.int64)
-    rank[order] = np.arange(len(both))
-    key = group.astype(np.int64) * len(both) + rank[: len(time)]
-    place = np.searchsorted(key, wanted.astype(np.int64) * len(both) + rank[len(time) :], side="right") - 1
-    inside = (place >= 0) & (len(group) > 0)
-    inside[inside] = group[place[inside]] == wanted[inside]
-    return np.where(inside, place, -1)
 
 
 def devices_of(result: Result, context: Array) -> Int64:

@@ -7,9 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuptiprof.analysis.aggregate import Int64
-from cuptiprof.analysis.host_waits import ANY, Launched, devices_of, latest_before, recorded_events, stream_waits
+from cuptiprof.analysis.bisection import Sections
+from cuptiprof.analysis.host_waits import (
+    ANY,
+    Launched,
+    devices_of,
+    latest_before,
+    recorded_events,
+    stream_waits,
+    streams_of,
+)
 from cuptiprof.analysis.launch_calls import calls_of
 from cuptiprof.analysis.stream_work import StreamWork
+from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 
@@ -75,12 +85,7 @@ def _events(result: Result, work: StreamWork, times: Launched) -> Int64:
     stream[exact], device[exact] = (result.cuda_events[column][event[exact]] for column in ("stream", "device"))
     forever = np.full(len(rows), np.iinfo(np.int64).max)
     source = latest_before(work, times, stream, device, np.where(exact, recorded, called), forever)
-    following = np.full(len(rows), -1, np.int64)
-    for i, (ordinal, number) in enumerate(zip(work.device.tolist(), work.stream.tolist(), strict=True)):
-        mine = np.flatnonzero((waiting == number) & ((gpu == ANY) | (gpu == ordinal)))
-        part = slice(times.edges[i], times.edges[i + 1])
-        after = part.start + np.searchsorted(times.in_order[part], called[mine], side="left")
-        following[mine[after < part.stop]] = after[after < part.stop]
+    following = times.first_after(streams_of(work, waiting.astype(np.int64), gpu), called)
     guessed = np.zeros(len(work.start), bool)
     guessed[following[(following >= 0) & ~exact]] = True
     out = np.where(guessed, _ended_last(work, guessed), out)
@@ -95,12 +100,9 @@ def _events(result: Result, work: StreamWork, times: Launched) -> Int64:
 def _ended_last(work: StreamWork, wanted: Array) -> Int64:
     """Of the wanted pieces the work of the same GPU that ended last before each began; -1: none, and of all else."""
     out = np.full(len(work.start), -1, np.int64)
-    gpu = work.device[work.which] if len(work.which) else work.which
-    for device in np.unique(work.device).tolist():
-        mine, all_of = np.flatnonzero(wanted & (gpu == device)), np.flatnonzero(gpu == device)
-        if not len(mine):
-            continue
-        all_of = all_of[np.argsort(work.end[all_of], kind="stable")]
-        at = np.searchsorted(work.end[all_of], work.start[mine], side="right") - 1
-        out[mine] = np.where(at >= 0, all_of[np.maximum(at, 0)], -1)
+    mine = np.flatnonzero(wanted)
+    if len(mine):
+        used, number = renumbered(work.device)
+        gpu = number[work.which].astype(np.int64)
+        out[mine] = Sections(gpu, work.end, len(used)).last(gpu[mine], work.start[mine])
     return out

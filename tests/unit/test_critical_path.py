@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ from path_programs import NONE, Program, Wait, Work
 from report_results import make_result
 
 import cuptiprof
+from cuptiprof.analysis.bisection import bisect
 from cuptiprof.analysis.critical_path import PathKind, critical_path
+from cuptiprof.analysis.host_waits import host_waits, launched
 from cuptiprof.analysis.path_rows import OUTSIDE
+from cuptiprof.analysis.stream_work import stream_work
 from cuptiprof.data.enums import SYNC_KINDS, code_of
 from cuptiprof.data.result import Result
+from cuptiprof.data.tables import Strings, Table
 
 Pieces = list[tuple[str, int, int]]
 
@@ -253,6 +258,67 @@ def test_pieces_follow_each_other(every_trace: Path) -> None:
 def every_trace(request: pytest.FixtureRequest) -> Path:
     path: Path = request.param
     return path
+
+
+def test_search_in_parts() -> None:
+    rng = np.random.default_rng(3)
+    edges = np.sort(np.r_[0, rng.integers(0, 200, 20), 200])
+    values = np.concatenate([np.sort(rng.integers(0, 30, b - a)) for a, b in pairwise(edges)])
+    part, wanted = rng.integers(0, len(edges) - 1, 500), rng.integers(-2, 33, 500)
+    for side in ("left", "right"):
+        found = bisect(values, edges[part], edges[part + 1], wanted, side)
+        expected = [
+            edges[p] + np.searchsorted(values[edges[p] : edges[p + 1]], w, side=side)
+            for p, w in zip(part, wanted, strict=True)
+        ]
+        assert found.tolist() == expected
+
+
+def test_each_gpu_is_waited_for_alone() -> None:
+    """Streams of one number on two GPUs; the context of a wait says which."""
+    tables = {
+        "kernels": [kernel("a", 20, 100, 1, context=1), kernel("b", 30, 180, 2, device=1, context=2)],
+        "api_calls": [
+            call("cudaLaunchKernel", 10, 12, 1), call("cudaLaunchKernel", 14, 16, 2), call("cudaDeviceSynchronize", 20, 104, 3),
+            call("cudaStreamSynchronize", 110, 190, 4),
+        ],
+        "synchronizations": [
+            {"type": code_of(SYNC_KINDS, "Context Sync"), "stream": NONE, "event": NONE, "context": 1, "correlation_id": 3},
+            {**SYNC, "context": 2, "correlation_id": 4},
+        ],
+    }  # fmt: skip
+    result = make_result(tables)
+    work = stream_work(result)
+    waits = host_waits(result, work, launched(result, work))
+    assert [(int(work.device[work.which[i]]), r) for i, r in zip(waits.work, waits.release.tolist(), strict=True)] == [
+        (0, 100),
+        (1, 180),
+    ]
+    for row in tables["synchronizations"]:
+        row["context"] = 9  # nobody said of which GPU it is: what had ended by the return
+    waits = host_waits(make_result(tables), work, launched(result, work))
+    assert waits.release.tolist() == [100]
+
+
+def test_as_many_threads_streams_and_gpus_as_there_are_kernels() -> None:
+    """A file may say so; nothing is done once for each of them over all others."""
+    n = 100_000
+    which = np.arange(n)
+    strings = Strings()
+    code = {name: strings.code(name) for name in ("k", "cudaLaunchKernel", "cudaDeviceSynchronize")}
+    start = which * 100
+    kernels = {"start": start + 10, "end": start + 90, "name": np.full(n, code["k"]), "correlation_id": which + 1, "thread": which,
+               "stream": which, "device": which % 50_000}  # fmt: skip
+    calls = {
+        "start": np.r_[start, start + 20], "end": np.r_[start + 5, start + 95], "thread": np.r_[which, which],
+        "name": np.repeat([code["cudaLaunchKernel"], code["cudaDeviceSynchronize"]], n), "correlation_id": np.r_[which, which + n] + 1,
+    }  # fmt: skip
+    result = Result(
+        {name: Table.from_columns(name, of, strings) for name, of in (("kernels", kernels), ("api_calls", calls))}
+    )
+    begin = time.thread_time()
+    assert result.report("critical-path").rows
+    assert time.thread_time() - begin < 20
 
 
 def test_a_million_kernels_in_seconds() -> None:
