@@ -81,12 +81,15 @@ void register_trace(py::module_& m) {
       "pieces.\n\n`fields`, `args`: (name, \"text\", \"integer\" or \"decimal\") of what "
       "is kept of an event and of its args. The field \"args\" is the whole object in events whose \"cat\" "
       "is "
-      "one of `whole_args`; in others it is kept only where it is no object.")
-      .def(py::init(
-               [](const NamedKinds& fields, const NamedKinds& args, const std::vector<std::string>& whole) {
-                 return std::make_unique<EventScanner>(fields_of(fields), fields_of(args), whole);
-               }),
-           py::arg("fields"), py::arg("args"), py::arg("whole_args") = std::vector<std::string>())
+      "one of `whole_args`; in others it is kept only where it is no object. Events with one of the (field, "
+      "text) of "
+      "`left_out` have no number.")
+      .def(py::init([](const NamedKinds& fields, const NamedKinds& args,
+                       const std::vector<std::string>& whole, const NamedKinds& left_out) {
+             return std::make_unique<EventScanner>(fields_of(fields), fields_of(args), whole, left_out);
+           }),
+           py::arg("fields"), py::arg("args"), py::arg("whole_args") = std::vector<std::string>(),
+           py::arg("left_out") = NamedKinds())
       .def(
           "feed",
           [](EventScanner& self, const py::bytes& piece) {
@@ -98,6 +101,10 @@ void register_trace(py::module_& m) {
       .def("finish", &EventScanner::finish, py::call_guard<py::gil_scoped_release>(),
            "There is no more. Raises ResultError where the text ends too early.")
       .def_property_readonly("events", &EventScanner::events)
+      .def(
+          "take_places", [](EventScanner& self) { return moved(self.places()); },
+          "Of each event how many are before it in the file, left out or not (u32). The scanner has none of "
+          "it any more.")
       .def_property_readonly("has_array", &EventScanner::has_array,
                              "Whether there was an array of events at all.")
       .def_property_readonly("strangers", &EventScanner::strangers,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 
 #include "base/error.h"
@@ -17,12 +18,6 @@ constexpr size_t kMaxToken = size_t{64} << 20;  // of one event, or of one value
 constexpr std::string_view kEvents = "traceEvents", kArguments = "args", kCategory = "cat",
                            kByteOrderMark = "\xef\xbb\xbf";
 
-uint32_t hash_of(std::string_view name) noexcept {
-  uint32_t h = 0x811c9dc5u;
-  for (const char c : name) h = (h ^ static_cast<uint8_t>(c)) * 0x01000193u;
-  return h ^ h >> 15;
-}
-
 // Behind `wanted` and the space around it.
 const char* pass(const char* p, const char* end, char wanted) {
   p = json::skip_space(p, end);
@@ -34,24 +29,53 @@ const char* pass(const char* p, const char* end, char wanted) {
 }  // namespace
 
 void EventScanner::Names::add(std::string_view name, uint8_t column) {
-  uint32_t at = hash_of(name) % kSlots;
-  while (slots[at].column != 0) at = (at + 1) % kSlots;
-  slots[at] = {std::string(name), static_cast<uint8_t>(column + 1)};
+  x_names[find(name)].column = static_cast<uint8_t>(column + 1);
 }
 
-uint8_t EventScanner::Names::find(std::string_view name) const noexcept {
-  for (uint32_t at = hash_of(name) % kSlots; slots[at].column != 0; at = (at + 1) % kSlots)
-    if (slots[at].name == name) return slots[at].column;
-  return 0;
+uint32_t EventScanner::Names::find(std::string_view name) {
+  std::string text(name);
+  if (const auto found = x_index.find(text); found != x_index.end()) return found->second;
+  if (x_names.size() >= kMost) {
+    if (x_other == 0) {
+      x_other = static_cast<uint32_t>(x_names.size());
+      x_names.emplace_back();
+    }
+    return x_other;
+  }
+  const auto index = static_cast<uint32_t>(x_names.size());
+  x_names.emplace_back().text = text;
+  x_index.emplace(std::move(text), index);
+  return index;
+}
+
+const char* EventScanner::Names::pass(const char* p, const char* end, uint32_t* last) {
+  const uint32_t guess = x_names[*last].following;
+  const std::string& expected = x_names[guess].text;
+  // A name has no quote in it that is not escaped, so that the next one is its end.
+  if (guess != 0 && guess != x_other && static_cast<size_t>(end - p) > expected.size() + 1 &&
+      p[expected.size() + 1] == '"' && std::memcmp(p + 1, expected.data(), expected.size()) == 0) {
+    *last = guess;
+    return p + expected.size() + 2;
+  }
+  const char* name = p;
+  p = json::skip_string(p, end);
+  if (!p) return nullptr;
+  const uint32_t found = find({name + 1, static_cast<size_t>(p - name) - 2});
+  x_names[*last].following = found;
+  *last = found;
+  return p;
 }
 
 EventScanner::EventScanner(const Fields& fields, const Fields& args,
-                           const std::vector<std::string>& whole_args) {
+                           const std::vector<std::string>& whole_args,
+                           const std::vector<std::pair<std::string, std::string>>& left_out) {
   if (fields.size() + args.size() > kMaxFields) throw Error(ErrorKind::kResult, "too many fields of events");
   for (const std::string& category : whole_args) x_whole_args.push_back('"' + category + '"');
   for (const auto& [name, kind] : fields) {
     if (name == kCategory) x_category = x_columns.size();
     if (name == kArguments) x_arguments = x_columns.size();
+    for (const auto& [field, text] : left_out)
+      if (field == name) x_left_out.emplace_back(x_columns.size(), '"' + text + '"');
     x_fields.add(name, static_cast<uint8_t>(x_columns.size()));
     x_columns.emplace_back().name = name;
     x_columns.back().kind = kind;
@@ -65,7 +89,7 @@ EventScanner::EventScanner(const Fields& fields, const Fields& args,
 
 void EventScanner::fail(const std::string& what) const {
   throw Error(ErrorKind::kResult,
-              "not a JSON trace (byte " + std::to_string(x_passed) + ", event " + std::to_string(x_events) +
+              "not a JSON trace (byte " + std::to_string(x_passed) + ", event " + std::to_string(x_all) +
                   ": " + what + ")",
               "is it a torch.profiler trace?");
 }
@@ -179,14 +203,23 @@ const char* EventScanner::event(const char* p, const char* end) {
   x_object = {};
   p = members(p, end, x_fields, true);
   if (!p) return nullptr;
+  if (x_all == std::numeric_limits<uint32_t>::max()) throw Malformed("too many events");
+  const uint32_t place = x_all++;
+  if (is_left_out()) return p;
   take_whole_args();
-  if (x_events == std::numeric_limits<uint32_t>::max()) throw Malformed("too many events");
+  const uint32_t number = events();
   for (uint64_t left = x_has; left != 0; left &= left - 1) {
     const auto column = static_cast<uint32_t>(std::countr_zero(left));
-    x_columns[column].add(x_events, x_found[column], x_strings);
+    x_columns[column].add(number, x_found[column], x_strings);
   }
-  ++x_events;
+  x_places.push_back(place);
   return p;
+}
+
+bool EventScanner::is_left_out() const noexcept {
+  for (const auto& [column, token] : x_left_out)
+    if ((x_has >> column & 1) != 0 && x_found[column] == token) return true;
+  return false;
 }
 
 void EventScanner::take_whole_args() noexcept {
@@ -197,26 +230,24 @@ void EventScanner::take_whole_args() noexcept {
   x_has |= uint64_t{1} << x_arguments;
 }
 
-const char* EventScanner::members(const char* p, const char* end, const Names& names, bool outermost) {
+const char* EventScanner::members(const char* p, const char* end, Names& names, bool outermost) {
   p = json::skip_space(p + 1, end);
   if (p != end && *p == '}') return p + 1;
-  for (;;) {
+  for (uint32_t name = 0;;) {
     if (p == end) return nullptr;
     if (*p != '"') throw Malformed("a name is missing");
-    const char* name = p;
-    p = json::skip_string(p, end);
+    p = names.pass(p, end, &name);
     if (!p) return nullptr;
-    const std::string_view key(name + 1, static_cast<size_t>(p - name) - 2);
     p = pass(p, end, ':');
     if (!p || p == end) return nullptr;
-    if (outermost && *p == '{' && key == kArguments) {
+    if (outermost && *p == '{' && names.text(name) == kArguments) {
       const char* object = p;
       p = members(p, end, x_args, false);
       if (p) x_object = {object, p};
     } else {
       const char* value = p;
       p = json::skip_value(p, end);
-      const uint8_t column = names.find(key);
+      const uint8_t column = names.column(name);
       if (p && column != 0) {
         x_found[column - 1] = {value, p};
         x_has |= uint64_t{1} << (column - 1);

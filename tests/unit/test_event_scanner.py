@@ -175,3 +175,29 @@ def test_whole_arguments_of_some_categories() -> None:
     nothing.feed(b'{"traceEvents": 3}')
     nothing.finish()
     assert not nothing.has_array
+
+
+def test_events_that_are_left_out_have_no_number() -> None:
+    scanner = _core.EventScanner(
+        [("ph", "text"), ("cat", "text"), ("ts", "decimal")], [], [], [("cat", "flow"), ("ph", "M")]
+    )
+    scanner.feed(b'[{"ts": 1}, {"ts": 2, "cat": "flow"}, {"ph": "M"}, {"cat": "flows", "ts": 3}, {"ph": "X", "ts": 4}]')
+    scanner.finish()
+    assert scanner.events == 3 and scanner.take_places().tolist() == [0, 3, 4]
+    columns = {c[0]: c for c in scanner.take_columns()}
+    assert columns["ts"][3].tolist() == [0, 1, 2] and columns["ts"][4].tolist() == [1000, 3000, 4000]
+
+
+def test_names_in_any_order_and_number() -> None:
+    """What followed a name last time is tried first: it must not be taken for what begins alike."""
+    events = [{"a": 1, "id": i, "name": "x"} for i in range(3)]
+    events += [
+        {"id": 7, "a": 1, "nam": 3, "name": "y"},
+        {"name": "z", "idx": 1, "i": 2, "id": 9},
+        {"id\\": 1, 'id"': 2, "id": 5},
+    ]
+    events += [{f"key {i}": i, "id": i} for i in range(6000)]
+    text = json.dumps(events).encode()
+    scanner = scanned(text, [7] * 300)
+    found = fields_of(scanner)
+    assert found == expected_of(events)

@@ -51,8 +51,8 @@ _KEPT = frozenset(
         COUNTED,
     }
 )
-_SAID_OTHERWISE = frozenset({"", "none", "trace", "ac2g", "async_gpu", "async_cpu_to_gpu", "fwdbwd"})
-"""The frame around a profile, and arrows: from a call to its work, which have the same correlation ID, and to backward."""
+_SAID_OTHERWISE = frozenset({"", "none", "trace", "fwdbwd"})
+"""The frame around a profile, and arrows to backward."""
 
 
 class _Import:

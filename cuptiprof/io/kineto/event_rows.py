@@ -107,7 +107,7 @@ class EventRows:
     def _refuse(self, mask: Mask, why: str) -> None:
         mask = mask & self._good
         if mask.any():
-            self._skipped.add(self.event[mask], why)
+            self._skipped.add(self.columns.places[self.event[mask]], why)
             self._good &= ~mask
 
     def _drop_refused(self) -> None:

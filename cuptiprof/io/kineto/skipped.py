@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.io.kineto.trace_columns import Int64
+from cuptiprof.data.tables import Array
 
 _SHOWN = 6
 
@@ -21,7 +21,7 @@ class Skipped:
 
     def __init__(self) -> None:
         self.kinds: dict[str, int] = {}
-        self._events: list[Int64] = []
+        self._events: list[Array] = []
         self._strangers = 0
         self._first: tuple[int, str] | None = None
 
@@ -30,8 +30,8 @@ class Skipped:
         """How many events were left out, each counted once for however many tables."""
         return self._strangers + (len(np.unique(np.concatenate(self._events))) if self._events else 0)
 
-    def add(self, events: Int64, why: str) -> None:
-        """Events by number, ascending, all for one reason."""
+    def add(self, events: Array, why: str) -> None:
+        """Events by their place in the file, ascending, all for one reason."""
         if len(events):
             self._events.append(events)
             if self._first is None or int(events[0]) < self._first[0]:

@@ -41,20 +41,28 @@ _ARGS = [
     )),
 ]  # fmt: skip
 
+_LEFT_OUT = [*(("cat", name) for name in ("ac2g", "async_gpu", "async_cpu_to_gpu")), ("ph", "M")]
+"""Arrows from calls to their work, which have the same correlation ID, and names of processes and threads."""
+
 
 def new_scanner() -> _core.EventScanner:
     """A native reader that keeps what an import needs."""
-    return _core.EventScanner(_FIELDS, _ARGS, [COUNTED])
+    return _core.EventScanner(_FIELDS, _ARGS, [COUNTED], _LEFT_OUT)
 
 
 class TraceColumns:
     """What the events of a file say, by event number from 0.
 
     Fields of ``args`` have names of their own: none is also a field of an event.
+
+    Attributes:
+        count: how many events there are.
+        places: of each how many come before it in the file, those that the reader left out included.
     """
 
     def __init__(self, scanner: _core.EventScanner, strings: Strings) -> None:
         self.count = scanner.events
+        self.places = scanner.take_places()
         self._columns = {name: tuple(arrays) for name, *arrays in scanner.take_columns()}
         self._tokens = scanner.values()
         self._codes = np.full(len(self._tokens), -1, np.int64)
