@@ -50,24 +50,26 @@ class FrameTree:
             found = self._by_list[id(frames)] = self._add(frames)
         return found
 
+    def below(self, place: tuple[int, int], frame: Mapping[str, Any]) -> tuple[int, int]:
+        """The place of a frame that is called from another place."""
+        parent, line = place
+        file, function = _text(frame.get("filename")), _text(frame.get("name"))
+        number, is_user = _line(frame.get("line")), is_python(file) and self.is_user(file)
+        key = (parent, self.strings.code(file), self.strings.code(function), number)
+        node = self._known.get(key)
+        if node is None:
+            node = self._known[key] = self.first + len(self.rows["id"])
+            row = {"id": node, "parent": parent, "file": key[1], "function": key[2], "line": number}
+            for name, value in {**row, "is_user": int(is_user)}.items():
+                self.rows[name].append(value)
+        return node, self.strings.code(f"{file}:{number} {function}") if is_user else line
+
     def _add(self, frames: list[Any]) -> tuple[int, int]:
-        parent = line = 0
+        place = (0, 0)
         for frame in reversed(frames):
-            if not isinstance(frame, dict):
-                continue
-            file, function = _text(frame.get("filename")), _text(frame.get("name"))
-            number, is_user = _line(frame.get("line")), is_python(file) and self.is_user(file)
-            key = (parent, self.strings.code(file), self.strings.code(function), number)
-            node = self._known.get(key)
-            if node is None:
-                node = self._known[key] = self.first + len(self.rows["id"])
-                row = {"id": node, "parent": parent, "file": key[1], "function": key[2], "line": number}
-                for name, value in {**row, "is_user": int(is_user)}.items():
-                    self.rows[name].append(value)
-            parent = node
-            if is_user:
-                line = self.strings.code(f"{file}:{number} {function}")
-        return parent, line
+            if isinstance(frame, dict):
+                place = self.below(place, frame)
+        return place
 
 
 @dataclass

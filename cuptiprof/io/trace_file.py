@@ -17,7 +17,8 @@ ALWAYS_ALLOWED = 64 << 20
 """bytes, decompressed, whatever the ratio"""
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_PIECE = 1 << 20
+_PIECE = 1 << 18
+"""bytes: what stays in a core's cache between reading and parsing"""
 
 
 def looks_like_trace(path: Path) -> bool:

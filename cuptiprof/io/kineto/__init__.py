@@ -29,6 +29,7 @@ from cuptiprof.io.kineto.memory_rows import allocations, memory_events
 from cuptiprof.io.kineto.operator_rows import Arrows, Operators
 from cuptiprof.io.kineto.region_rows import RegionRows, placed
 from cuptiprof.io.kineto.skipped import Skipped
+from cuptiprof.io.kineto.stack_rows import FUNCTIONS, StackRows
 from cuptiprof.io.kineto.trace_columns import COUNTED, TraceColumns, new_scanner
 from cuptiprof.io.kineto.trace_values import json_value, number
 from cuptiprof.io.trace_file import pieces
@@ -43,6 +44,7 @@ _KEPT = frozenset(
         ON_MTIA,
         ON_GPU,
         _INSTANT,
+        FUNCTIONS,
         *RUNTIMES,
         *DRIVERS,
         "cuda_sync",
@@ -78,7 +80,8 @@ class _Import:
         arrows = Arrows.of(*(
             EventRows(self.columns, self.skipped, self.columns.rows(("fwdbwd",), phase), is_slice=False) for phase in "sf"
         ))  # fmt: skip
-        operators = Operators(self._rows("cpu_op"), arrows, self.strings)
+        stacks = StackRows(self._rows(FUNCTIONS), self.strings)
+        operators = Operators(self._rows("cpu_op"), arrows, self.strings, stacks)
         regions = RegionRows(self._rows("user_annotation"), operators, BackwardThreads(operators), self.strings)
         of_devices = DeviceEvents.of(self.columns)
         ran, copied, waited = (EventRows(self.columns, self.skipped, events) for events in of_devices[:3])
@@ -90,7 +93,7 @@ class _Import:
             "memsets": sets(self._rows("gpu_memset")),
         }
         api_calls = calls(call_rows)
-        places = LaunchPlaces(api_calls, list(work.values()), operators, regions)
+        places = LaunchPlaces(api_calls, list(work.values()), operators, regions, stacks)
         self._put("launch_configs", work["kernels"].configs)
         for name, rows in work.items():
             self._put(name, rows.columns)
@@ -101,6 +104,7 @@ class _Import:
         self._put("overhead", overhead(self._rows("overhead")))
         self._put("regions", regions.columns())
         self._put("operators", operators.columns(*placed(regions, operators.thread, operators.start).values()))
+        self._put("stacks", stacks.columns())
         self._collectives(regions)
         self._counters()
         self._memory(operators, regions)

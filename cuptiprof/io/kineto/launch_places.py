@@ -10,6 +10,7 @@ from cuptiprof.data.codes import distinct
 from cuptiprof.io.kineto.gpu_rows import GpuWork
 from cuptiprof.io.kineto.operator_rows import Operators
 from cuptiprof.io.kineto.region_rows import RegionRows
+from cuptiprof.io.kineto.stack_rows import StackRows
 from cuptiprof.io.kineto.trace_columns import Int64
 
 
@@ -21,7 +22,9 @@ class LaunchPlaces:
         cut: paths of operators that had no room.
     """
 
-    def __init__(self, calls: dict[str, Any], work: list[GpuWork], operators: Operators, regions: RegionRows) -> None:
+    def __init__(
+        self, calls: dict[str, Any], work: list[GpuWork], operators: Operators, regions: RegionRows, stacks: StackRows
+    ) -> None:
         self._calls, self._operators, self._regions = calls, operators, regions
         keys = np.asarray(calls["correlation_id"], np.int64)
         self._by_correlation = np.lexsort((calls["start"], keys))
@@ -32,6 +35,7 @@ class LaunchPlaces:
         self._caused = np.flatnonzero(np.isin(keys, causing) & (keys != 0))
         thread, start = calls["thread"][self._caused], calls["start"][self._caused]
         self._region = regions.at(thread, start)
+        self._stacks = stacks.at(thread, start)
         self._operator = operators.spans.at(thread, start)
         self.orphans = sum(int((calls_of < 0).sum()) for calls_of in self._call_of)
         code, instance = regions.codes_and_instances(self._region)
@@ -46,7 +50,13 @@ class LaunchPlaces:
             code, instance = regions.codes_and_instances(region)
             thread = np.where(call >= 0, calls["thread"][call], 0) if len(calls["thread"]) else np.zeros_like(call)
             each.columns.update(
-                {"thread": thread, "region": code, "region_instance": instance, **self._of_operators(operator)}
+                {
+                    "thread": thread,
+                    "region": code,
+                    "region_instance": instance,
+                    **self._of_operators(operator),
+                    **self._python(call, operator),
+                }
             )
 
     def _found(self, work: GpuWork, call: Int64) -> tuple[Int64, Int64]:
@@ -63,6 +73,18 @@ class LaunchPlaces:
             made_by = operator[inside]
             region[inside] = self._regions.at(self._operators.thread[made_by], self._operators.start[made_by])
         return operator, region
+
+    def _python(self, call: Int64, operator: Int64) -> dict[str, Int64]:
+        """Where Python stood: at the call, else what is said of the operator."""
+        out = {}
+        known, made = np.flatnonzero(call >= 0), np.flatnonzero(operator >= 0)
+        at = np.searchsorted(self._caused, call[known])
+        for column, of_calls in self._stacks.items():
+            values = np.zeros(len(call), np.int64)
+            values[made] = self._operators.place_of(column)[operator[made]]
+            values[known] = np.where(of_calls[at] > 0, of_calls[at], values[known])
+            out[column] = values
+        return out
 
     def _of_operators(self, row: Int64) -> dict[str, Int64]:
         out = {name: np.zeros(len(row), np.int64) for name in ("operator_instance", "operator", "backward")}

@@ -13,6 +13,7 @@ from cuptiprof.data.enums import OPERATOR_SCOPES, code_of
 from cuptiprof.data.tables import Array, Strings
 from cuptiprof.io.kineto.event_rows import EventRows
 from cuptiprof.io.kineto.span_paths import SpanPaths
+from cuptiprof.io.kineto.stack_rows import StackRows
 from cuptiprof.io.kineto.thread_spans import ThreadSpans
 from cuptiprof.io.kineto.trace_columns import Int64, Mask
 
@@ -56,7 +57,7 @@ class Operators:
         forward: row of the operator that made the node; -1: none, or unknown.
     """
 
-    def __init__(self, rows: EventRows, arrows: Arrows, strings: Strings) -> None:
+    def __init__(self, rows: EventRows, arrows: Arrows, strings: Strings, stacks: StackRows) -> None:
         self._strings = strings
         name = rows.text("name")
         sequence = rows.number("Sequence number", -1)
@@ -68,8 +69,11 @@ class Operators:
             field: rows.of_text(source, lambda value: strings.code(_json(value)))
             for field, source in (("shapes", "Input Dims"), ("dtypes", "Input type"))
         }
+        written = stacks.of_texts(rows)
         self._columns = rows.kept(
             {
+                "stack": written[:, 0],
+                "line": written[:, 1],
                 "name": name,
                 "thread": rows.low32("tid"),
                 "sequence": sequence + 1,
@@ -83,6 +87,8 @@ class Operators:
         self.is_node: Mask = self._columns.pop("is_node")
         self.thread: Int64 = self._columns["thread"]
         self.start, self.end, self.event = rows.start, rows.end, rows.event
+        for column, of_functions in stacks.at(self.thread, self.start).items():
+            self._columns[column] = np.where(of_functions > 0, of_functions, self._columns[column])
         self.spans = ThreadSpans(self.thread, self.start, self.end)
         self.instance = self._instances()
         self.backward = self.spans.inside(self.is_node)
@@ -108,14 +114,18 @@ class Operators:
             "forward": np.where(self.forward >= 0, self.instance[self.forward], 0) if len(self) else parent,
         }
 
+    def place_of(self, column: str) -> Int64:
+        """Column "stack" or "line"."""
+        found: Int64 = self._columns[column]
+        return found
+
     def paths(self, rows: Int64) -> tuple[Int64, int]:
         """Paths of some operators, as indices into the strings, and how many of them had no room for all of it."""
         if not len(rows):
             return np.zeros(0, np.int64), 0
         paths = SpanPaths(self.spans.parent, self._columns["name"], self._strings)
-        texts, which = paths.of(rows)
-        used, place = renumbered(which)
-        return np.array([self._strings.code(texts[i]) for i in used.tolist()], np.int64)[place], paths.cut
+        used, place = renumbered(paths.of(rows))
+        return np.array([self._strings.code(paths.texts[i]) for i in used.tolist()], np.int64)[place], paths.cut
 
     def with_external(self, external: Int64) -> Int64:
         """Row of the operator with each External id; -1: none."""

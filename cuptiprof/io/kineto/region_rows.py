@@ -45,9 +45,8 @@ class RegionRows:
         outermost = np.flatnonzero((self._parent < 0) & backward.is_worker(self.thread))
         self._parent[outermost] = self._inherited(self.thread[outermost], self.start[outermost])
         paths = SpanPaths(self._parent, kept["name"], strings)
-        texts, number = paths.of(np.arange(len(self.start)))
-        codes = np.array([strings.code(text) for text in texts], np.int64)
-        self.code: Int64 = codes[number]
+        node = paths.of(np.arange(len(self.start)))
+        self.code: Int64 = np.array([strings.code(text) for text in paths.texts], np.int64)[node]
         self.cut = paths.cut
         self._name, self._depth = kept["name"], paths.depth
 

@@ -63,7 +63,11 @@ class TraceColumns:
     def __init__(self, scanner: _core.EventScanner, strings: Strings) -> None:
         self.count = scanner.events
         self.places = scanner.take_places()
-        self._columns = {name: tuple(arrays) for name, *arrays in scanner.take_columns()}
+        # Tokens as int32, which has a number for "none": there are no 2**31 different texts.
+        self._columns = {
+            name: (text_events, tokens.view(np.int32), events, numbers)
+            for name, text_events, tokens, events, numbers in scanner.take_columns()
+        }
         self._tokens = scanner.values()
         self._codes = np.full(len(self._tokens), -1, np.int64)
         self._strings = strings
@@ -110,7 +114,7 @@ class TraceColumns:
         text_events, tokens, events, values = self._columns[field]
         out = self._picked(events, values, rows, default)
         if len(text_events):
-            token = self._picked(text_events, tokens.astype(np.int64), rows, -1)
+            token = self._picked(text_events, tokens, rows, -1)
             written = np.flatnonzero(token >= 0)
             out[written] = self.mapped(token[written], lambda i: clamped(convert(self.value(i))), np.int64)
         return out
@@ -118,7 +122,7 @@ class TraceColumns:
     def tokens(self, field: str, rows: Int64) -> Int64:
         """Number of the token of a text field; -1: an event lacks it."""
         events, tokens = self.tokens_of(field)
-        return self._picked(events, tokens.astype(np.int64), rows, -1)
+        return self._picked(events, tokens, rows, -1).astype(np.int64)
 
     def mapped(self, keys: Array, make: Callable[[int], Any], dtype: Any) -> Array:
         """``make(key)`` of each key, made once for each different one."""
@@ -140,9 +144,9 @@ class TraceColumns:
         if len(events) == self.count:
             return values[rows]
         if len(rows) * _FEW > self.count:
-            at = np.full(self.count, len(events), np.uint32)
-            at[events] = np.arange(len(events), dtype=np.uint32)
-            return np.append(values, values.dtype.type(fill))[at[rows]]
+            of_event = np.full(self.count, fill, values.dtype)
+            of_event[events] = values
+            return of_event[rows]
         if not len(events) or not len(rows):
             return np.full(len(rows), fill, values.dtype)
         at = np.minimum(np.searchsorted(events, rows.astype(events.dtype)), len(events) - 1)
