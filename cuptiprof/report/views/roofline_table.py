@@ -29,7 +29,7 @@ _LEGEND = (
     "Of roof: what was achieved, of min(peak, FLOP/byte x peak traffic). Peaks are at the clock that ran.",
 )
 _NOTHING = (
-    "No roofline was measured: it takes hardware counters. cuptiprof run --metrics roofline PROGRAM reads them; "
+    "No roofline was recorded: it takes hardware counters. cuptiprof run --metrics roofline PROGRAM reads them; "
     'in Python profile(metrics="roofline").'
 )
 
