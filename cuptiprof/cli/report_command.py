@@ -39,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_path_arguments(parser: argparse.ArgumentParser) -> None:
     """What is opened, and which kernels of it."""
     parser.add_argument(
-        "path", metavar="RUN_OR_TRACE", help="a saved run or a torch.profiler trace, or a folder of them"
+        "path",
+        metavar="RUN_OR_TRACE",
+        help="a saved run, a torch.profiler trace, a database of nsys or nvprof, or a folder of them",
     )
     parser.add_argument("-k", "--kernel-name", dest="kernels", metavar="PATTERN", help='glob or "regex:..."')
 

@@ -14,11 +14,13 @@ from cuptiprof.io.opened_folder import OpenedFolder
 from cuptiprof.io.run_columns import ParquetTable, lazy_table, read_configs, read_strings
 from cuptiprof.io.run_folder import runs_in
 from cuptiprof.io.run_header import read_header
+from cuptiprof.io.sqlite import import_database, looks_like_database
 from cuptiprof.io.trace_file import looks_like_trace
 
 
 def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:
-    """Open a saved run, a torch.profiler trace (JSON, plain, gzip or zstd), a snapshot of PyTorch's allocator (pickle), or the spill folder of a killed process.
+    """Open a saved run, a torch.profiler trace (JSON, plain, gzip or zstd), a database of Nsight Systems or nvprof (SQLite),
+    a snapshot of PyTorch's allocator (pickle), or the spill folder of a killed process.
 
     All files are opened before any is read: of a run that is replaced meanwhile the result is the old one, or the new one.
 
@@ -39,9 +41,11 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
             return import_trace(file, progress)
         if looks_like_snapshot(file):
             return import_snapshot(file, progress)
+        if looks_like_database(file):
+            return import_database(file, progress)
         raise ResultError(
             f"{file} is neither a saved run (a folder) nor a torch.profiler trace (JSON, plain, gzip or zstd), "
-            "nor a snapshot of PyTorch's allocator (pickle)"
+            "nor a database of Nsight Systems or nvprof (SQLite), nor a snapshot of PyTorch's allocator (pickle)"
         )
     if not (file / "run.json").exists():
         from cuptiprof.io.spill_open import find_spill, open_spill

@@ -41,7 +41,7 @@ def test_by_content_whatever_it_is_called(how: str, name: str, tmp_path: Path) -
     "content,message",
     [
         (b"", "neither a saved run"),
-        (b"SQLite format 3\0", "neither a saved run"),
+        (b"SQLite format 3\0", "truncated or damaged SQLite database"),
         (b"print('hello')", "neither a saved run"),
         (b"{not json", "not a JSON trace"),
         (zstd(TEXT)[:-9], "truncated or damaged Zstandard"),
