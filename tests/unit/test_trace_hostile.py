@@ -146,6 +146,16 @@ def test_what_is_not_kept_is_counted_by_category(tmp_path: Path) -> None:
     assert not result.losses
 
 
+def test_any_number_of_categories_and_long_ones(tmp_path: Path) -> None:
+    began = time.monotonic()
+    events = [event(f"category {i}", "f") for i in range(50_000)] + [event("x" * 65536, "f")] * 7
+    result = opened(tmp_path, events)
+    assert time.monotonic() - began < 20
+    kept_names = result.metadata["not_kept"]
+    assert sum(kept_names.values()) == 50_007 and len(kept_names) <= 1001 and max(map(len, kept_names)) <= 80
+    assert "other categories" in str(result.report("overview"))
+
+
 @pytest.mark.parametrize("what", ["spaces", "events", "text"])
 def test_a_bomb_takes_little_memory(what: str, tmp_path: Path) -> None:
     """A gigabyte in a megabyte: refused before it is there."""

@@ -1,16 +1,25 @@
-"""Damaged trace files: opening one gives a result or an error of ours, and what was opened can be shown, saved and exported."""
+"""Damaged trace files: opening one gives a result or an error of ours, and what was opened can be shown, saved and exported.
+
+As a program it goes on for as long as it is told: ``python tests/unit/test_trace_import_fuzz.py --minutes 10``, each file in a limit of
+time, all of them in a limit of memory.
+"""
 
 from __future__ import annotations
 
+import argparse
 import copy
 import gzip
 import json
 import random
+import resource
+import signal
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import trace_path
+from conftest import DATA, trace_path
 
 import cuptiprof
 from cuptiprof.errors import CuptiprofError
@@ -31,11 +40,22 @@ CATEGORIES = [
     "user_annotation",
     "cpu_op",
     "overhead",
+    "fwdbwd",
+    "python_function",
+    "gpu_user_annotation",
+    "cuda_profiler_range",
+    "mtia_ccp_events",
+    "mtia_runtime",
 ]
 
 
+DEVICES = ["mi250-train", "cpu-only", "mtia-inference"]
+ARGUMENTS = ["Call stack", "Input Dims", "Sequence number", "Bytes", "grid", "direction", "correlation", "External id"]
+
+
 def text_of(name: str) -> bytes:
-    return gzip.decompress(trace_path(name).read_bytes())
+    path = DATA / "devices" / f"{name}.json.gz" if name in DEVICES else trace_path(name)
+    return gzip.decompress(path.read_bytes())
 
 
 def damage_bytes(data: bytes, rng: random.Random) -> bytes:
@@ -67,7 +87,7 @@ def damage_values(data: bytes, rng: random.Random) -> bytes:
     trace = json.loads(data)
     events = trace["traceEvents"]
     for _ in range(rng.randint(1, 40)):
-        kind = rng.randrange(9)
+        kind = rng.randrange(10)
         value = copy.deepcopy(rng.choice(VALUES))
         event = rng.choice(events) if events else {}
         if not isinstance(event, dict):
@@ -83,6 +103,8 @@ def damage_values(data: bytes, rng: random.Random) -> bytes:
             events = trace["traceEvents"] if isinstance(trace["traceEvents"], list) else []
         elif kind == 7:
             events.append(value)
+        elif kind == 8 and isinstance(event.get("args"), dict):
+            event["args"][rng.choice(ARGUMENTS)] = value
         else:
             rng.shuffle(events)
     return json.dumps(trace, ensure_ascii=True).encode()
@@ -105,32 +127,73 @@ def use(result: cuptiprof.Result, folder: Path) -> None:
                 folder / name, overwrite=True
             )
             again = cuptiprof.open(folder / name)
-            assert len(again.kernels) == len(result.kernels)
+            # Work of no known times (0 and 0) is in no Chrome trace.
+            assert len(again.kernels) == len((result if name == "run" else result.timed()).kernels)
         except CuptiprofError as error:
             assert str(error)
 
 
+def damaged(seed: int, sources: dict[str, bytes]) -> tuple[str, bytes]:
+    """What was done, and the file."""
+    rng = random.Random(seed)
+    # The larger files only now and then.
+    small = [*SOURCES[:3], "mi250-train", "cpu-only"]
+    source = sources[rng.choice(small if rng.random() < 0.85 else [*SOURCES[3:], "mtia-inference"])]
+    damage = rng.choice([damage_bytes, damage_values, damage_values, damage_values, damage_gzip])
+    return damage.__name__, damage(source, rng)
+
+
+def try_one(seed: int, sources: dict[str, bytes], folder: Path, *, used: bool) -> bool:
+    """Whether it was opened."""
+    how, data = damaged(seed, sources)
+    file = folder / "t.json"
+    file.write_bytes(data)
+    try:
+        result = cuptiprof.open(file)
+    except CuptiprofError as error:
+        assert str(error), seed
+        return False
+    except Exception as error:
+        raise AssertionError(f"seed {seed}, {how}: {type(error).__name__}: {error}") from error
+    if used:
+        try:
+            use(result, folder)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, {how}: {type(error).__name__}: {error}") from error
+    return True
+
+
 @pytest.mark.parametrize("block", range(10))
 def test_damaged_traces(block: int, tmp_path: Path) -> None:
-    sources = {name: text_of(name) for name in SOURCES}
+    sources = {name: text_of(name) for name in SOURCES + DEVICES}
     opened = 0
     for seed in range(50 * block, 50 * block + 50):
-        rng = random.Random(seed)
-        # The larger files only now and then.
-        source = sources[rng.choice(SOURCES[:3] if rng.random() < 0.85 else SOURCES[3:])]
-        damage = rng.choice([damage_bytes, damage_values, damage_values, damage_values, damage_gzip])
-        file = tmp_path / "t.json"
-        file.write_bytes(damage(source, rng))
-        try:
-            result = cuptiprof.open(file)
-        except CuptiprofError as error:
-            assert str(error), seed
-            continue
-        opened += 1
-        if opened % 3:
-            continue
-        try:
-            use(result, tmp_path)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}, {damage.__name__}: {type(error).__name__}: {error}") from error
+        opened += try_one(seed, sources, tmp_path, used=opened % 3 == 2)
     assert opened > 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    limit = 2 << 30
+    resource.setrlimit(resource.RLIMIT_AS, (limit * 2, limit * 2))
+    sources = {name: text_of(name) for name in SOURCES + DEVICES}
+    until, seed, opened, faults = time.monotonic() + 60 * options.minutes, options.seed, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        while time.monotonic() < until:
+            signal.alarm(20)  # ends the process: what hangs is a fault
+            try:
+                opened += try_one(seed, sources, Path(folder), used=seed % 10 == 0)
+            except AssertionError as error:
+                faults += 1
+                print(error, flush=True)
+            signal.alarm(0)
+            seed += 1
+    print(f"{seed - options.seed} files from seed {options.seed}: {opened} opened, {faults} faults")
+    raise SystemExit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -139,9 +139,9 @@ class _Import:
         self.skipped.not_kept(_INSTANT, len(np.setdiff1d(named, np.r_[of_gpu, of_cpu])))
 
     def _count_what_is_not_kept(self) -> None:
-        for category in self.columns.categories[:-1]:
+        for category, count in self.columns.counts().items():
             if category not in _KEPT and category not in _SAID_OTHERWISE:
-                self.skipped.not_kept(category, self.columns.count_of(category, "XBinsfC"))
+                self.skipped.not_kept(category, count)
 
 
 def import_trace(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:

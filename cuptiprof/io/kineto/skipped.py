@@ -9,7 +9,10 @@ import numpy as np
 
 from cuptiprof.data.tables import Array
 
-_SHOWN = 6
+_SHOWN, _NAMED = 6, 1000
+"""categories in a report, and in the metadata: a file may have any number"""
+_LONGEST_NAME = 80
+_OTHERS = "(other categories)"
 
 
 class Skipped:
@@ -44,6 +47,8 @@ class Skipped:
     def not_kept(self, kind: str, count: int) -> None:
         """So many of a kind that has no place in the result."""
         if count:
+            kind = kind[:_LONGEST_NAME]
+            kind = kind if kind in self.kinds or len(self.kinds) < _NAMED else _OTHERS
             self.kinds[kind] = self.kinds.get(kind, 0) + count
 
     def metadata(self) -> Mapping[str, Any]:

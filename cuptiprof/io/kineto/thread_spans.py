@@ -55,16 +55,17 @@ class ThreadSpans:
     def still_open(self, row: Int64, at: Array) -> Int64:
         """Of each span itself and those around it the innermost that ends after a time; -1: none."""
         row = row.copy()
-        # What is around ends no earlier, so the way out can be taken in steps that halve.
-        for jump in reversed(self._doubling()):
-            some = np.flatnonzero(row >= 0)
-            to = jump[row[some]]
-            goes = (to >= 0) & (self.end[row[some]] <= at[some])
-            goes[goes] = self.end[to[goes]] <= at[some][goes]
-            row[some[goes]] = to[goes]
         ended = np.flatnonzero(row >= 0)
         ended = ended[self.end[row[ended]] <= at[ended]]
-        row[ended] = self.parent[row[ended]]
+        if not len(ended):
+            return row
+        to, time = row[ended], at[ended]
+        # What is around ends no earlier, so the way out can be taken in steps that halve.
+        for jump in reversed(self._doubling()):
+            further = jump[to]
+            goes = (further >= 0) & (self.end[further] <= time)
+            to = np.where(goes, further, to)
+        row[ended] = self.parent[to]
         return row
 
     def inside(self, chosen: Array) -> Array:

@@ -72,6 +72,7 @@ class TraceColumns:
         self._codes = np.full(len(self._tokens), -1, np.int64)
         self._strings = strings
         self.categories, self._category = self._texts("cat", str.lower)
+        self._number_of = {name: i for i, name in enumerate(self.categories)}
         self._phases, self._phase = self._texts("ph", str)
 
     def tokens_of(self, field: str) -> tuple[Array, Array]:
@@ -85,7 +86,7 @@ class TraceColumns:
 
     def rows(self, categories: Iterable[str], phase: str = "X") -> Int64:
         """The events of some categories (lower case) and a phase, ascending."""
-        wanted = [i for i, name in enumerate(self.categories) if name in set(categories)]
+        wanted = [i for i in map(self._number_of.get, categories) if i is not None]
         if not wanted or phase not in self._phases:
             return np.zeros(0, np.int64)
         chosen = self._category == wanted[0]
@@ -93,9 +94,10 @@ class TraceColumns:
             chosen |= self._category == i
         return np.flatnonzero(chosen & (self._phase == self._phases.index(phase)))
 
-    def count_of(self, category: str, phases: Iterable[str]) -> int:
-        """How many events of a category (lower case) have one of these phases."""
-        return sum(len(self.rows((category,), phase)) for phase in phases)
+    def counts(self) -> dict[str, int]:
+        """How many events each category has, lower case; "" are those without."""
+        found = np.bincount(self._category, minlength=len(self.categories))
+        return dict(zip(self.categories, found.tolist(), strict=True))
 
     def is_category(self, rows: Int64, wanted: Callable[[str], bool]) -> Mask:
         """Whether the category of each is a wanted one."""
