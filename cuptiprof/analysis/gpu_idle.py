@@ -17,6 +17,7 @@ from cuptiprof.data.codes import distinct, renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 
+CAUSES = ("host", "synchronisation", "kernel wait", "other")
 WORK_TABLES = ("kernels", "memcpys", "memsets", "graph_launches")
 
 
@@ -57,17 +58,22 @@ class GpuIdle:
         """Of a late gap what was not synchronisation."""
         return np.where(self.late, self.gap - self.synchronisation, 0)
 
-    @property
-    def kernel_wait(self) -> Int64:
-        """The work after it was launched in time, or nobody knows, and began within 30 us."""
-        gap = self.gap
-        return np.where(self.late | (gap >= KERNEL_WAIT.value), 0, gap)
-
-    @property
-    def other(self) -> Int64:
-        """As kernel_wait, of gaps that are longer."""
-        gap = self.gap
-        return np.where(self.late | (gap < KERNEL_WAIT.value), 0, gap)
+    def totals(self) -> dict[str, int]:
+        """Idle time by cause, ns: "host", "synchronisation"; of work that was launched in time (or nobody knows) "kernel wait", if it began
+        within 30 us, else "other"."""
+        parts = dict.fromkeys(CAUSES, 0)
+        for at in range(0, len(self.start), _AT_ONCE):
+            rows = slice(at, at + _AT_ONCE)
+            gap, late, waited = (
+                self.end[rows] - self.start[rows],
+                self.late[rows],
+                int(self.synchronisation[rows].sum()),
+            )
+            in_time = gap[~late]
+            short = int(in_time[in_time < KERNEL_WAIT.value].sum())
+            values = (int(gap[late].sum()) - waited, waited, short, int(in_time.sum()) - short)
+            parts = {cause: parts[cause] + value for cause, value in zip(CAUSES, values, strict=True)}
+        return parts
 
     def work_after(self, gaps: Int64) -> Iterator[tuple[str, Int64, Int64]]:
         """The work after these gaps (indices): name of its table, which of the gaps, row in the table of the result."""
@@ -85,7 +91,7 @@ def gpu_idle(result: Result) -> list[GpuIdle]:
     * its work was launched (the call began) only after the GPU had run dry: the host was late. Of that, *synchronisation* is as much
       as the launching thread had spent waiting for the GPU, from the start of the wait in which the GPU ran dry to the launch: so much
       earlier could it have launched without. The rest is *host*;
-    * it was launched in time: *kernel wait*, if the gap is shorter than ``KERNEL_WAIT``, else *other*, as in HTA's
+    * it was launched in time (or its launch was not recorded): *kernel wait*, if the gap is shorter than ``KERNEL_WAIT``, else *other*, as in HTA's
       ``get_idle_time_breakdown`` (``idle_causes`` has that, stream by stream).
 
     Waits are calls with ``ynchronize`` in their names, and copies that are not ``Async``.

@@ -35,6 +35,14 @@ class LaunchSizes:
         """Blocks of the grid by SMs."""
         return self.blocks / self.sms
 
+    @property
+    def waves(self) -> Float64:
+        """Blocks of the grid by those that all SMs hold; NaN where the chip is not known or no block fits."""
+        if self.held is None:
+            return np.full(len(self.blocks), np.nan)
+        fits = self.held.active_blocks
+        return np.where(fits > 0, self.blocks / (self.sms * np.maximum(fits, 1)), np.nan)
+
     def achieved(self) -> Float64:
         """Kineto's "est. achieved occupancy %", 0..100, whole; NaN where the chip is not known.
 

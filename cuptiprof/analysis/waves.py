@@ -61,9 +61,8 @@ def waves(result: Result, demangle: bool = True) -> Waves:
             continue
         mine = np.flatnonzero((device == ordinal) & (config < len(size.blocks)))
         fits = size.held.active_blocks[config[mine]]
-        mine, fits = mine[fits > 0], fits[fits > 0]
-        held[mine] = fits
-        count[mine] = size.blocks[config[mine]] / (size.sms * fits)
+        held[mine] = np.where(fits > 0, fits, np.nan)
+        count[mine] = size.waves[config[mine]]
     full = np.floor(count)
     partial = count > full
     number = full + partial

@@ -23,6 +23,6 @@ def test_rules_are_named() -> None:
     rules = set(re.findall(r"`([a-z_]+)`", PAGE.split("## Rules")[1].split("## Thresholds")[0]))
     assert rules >= {
         "outside", "host_bound", "launch_bound", "synchronisation", "data_loader", "allocation", "calls", "small_copies",
-        "pageable_copies", "exposed_copies", "few_blocks", "partial_warps", "low_occupancy", "tensor_cores", "communication",
+        "pageable_copies", "exposed_copies", "few_blocks", "partial_warps", "tail", "low_occupancy", "tensor_cores", "communication",
         "long_steps", "memory_full", "fragmentation", "losses",
     }  # fmt: skip

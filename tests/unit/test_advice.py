@@ -210,6 +210,18 @@ def test_partial_warps() -> None:
     assert "partial_warps" not in found(launched(108 * 32, 64, 40 * US))
 
 
+def test_a_last_wave() -> None:
+    # An SM holds two blocks of 1,024 threads: 216 are a wave.
+    half = found(launched(216 + 108, 1024, 100 * US))["tail"]
+    assert half.saves == 25 * US and half.time == 100 * US and "25 %" in half.text  # half a wave of two
+    assert "tail" not in found(launched(2 * 216, 1024, 100 * US))
+    assert "tail" in found(launched(4 * 216 + 1, 1024, 100 * US))  # the last of five: 20 %
+    assert "tail" not in found(launched(5 * 216 + 1, 1024, 100 * US))
+    assert "tail" not in found(launched(108, 1024, 100 * US)) and "tail" not in found(
+        launched(216 + 108, 1024, 100 * US, NCCL)
+    )
+
+
 def test_low_occupancy() -> None:
     # 160 KB of shared memory a block: one of 128 threads on an SM of 2048, 6 %.
     low = found(launched(216, 128, 100 * US, dynamic_shared_memory=163_000))["low_occupancy"]

@@ -124,6 +124,14 @@ def test_operators_that_took_longest() -> None:
     assert [(row["name"], row["time_ns"], row["count"]) for row in rows] == [("aten::addmm", 200, None)]
 
 
+def test_a_run_without_a_gpu() -> None:
+    operators = [{"name": "aten::mm", "start": 0, "end": 50, "instance": 1, "thread": 7}]
+    rows = make_result({"operators": operators}).overview().rows
+    assert [(row["block"], row["name"], row["time_ns"]) for row in rows] == [
+        ("Run", "wall", 50), ("Top operators (host time, own)", "aten::mm", 50),
+    ]  # fmt: skip
+
+
 def test_how_well_the_gpu_was_used() -> None:
     result = cuptiprof.open(DATA / "ranks" / "rank0.json.gz")
     report = result.overview()

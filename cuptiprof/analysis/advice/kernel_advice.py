@@ -1,4 +1,4 @@
-"""Kernels whose launch leaves a part of the GPU empty: few blocks, odd blocks, little occupancy, no tensor cores."""
+"""Kernels whose launch leaves a part of the GPU empty: few blocks, odd blocks, a tail, little occupancy, no tensor cores."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from cuptiprof.analysis.aggregate import Int64, sum_by_group
 from cuptiprof.analysis.kernel_counters import Float64
 from cuptiprof.analysis.launch_sizes import launch_sizes, of_kernels
 from cuptiprof.analysis.tensor_cores import is_eligible
-from cuptiprof.analysis.thresholds import OCCUPANCY_GAIN, TENSOR_CC, TENSOR_SHARE, WARP, WORTH
+from cuptiprof.analysis.thresholds import OCCUPANCY_GAIN, TAIL, TENSOR_CC, TENSOR_SHARE, WARP, WORTH
 from cuptiprof.data.chips import flops_per_clock
 from cuptiprof.data.codes import renumbered
 from cuptiprof.text.units import format_time
 
+_AT_ONCE = 1 << 17  # kernels that sums are made of at a time
 _SINGLE_PRECISION = ("sgemm", "scudnn", "cgemm")
 """pieces of names of matrix products and convolutions in FP32, not on tensor cores"""
 
 
 def launch_shapes(evidence: Evidence) -> Iterator[Candidate]:
-    """Kernels with fewer blocks than SMs, with blocks that are no whole warps, with little occupancy. A launch is in the first of them."""
+    """Kernels with fewer blocks than SMs, else with blocks that are no whole warps, else with little occupancy; and those with a tail."""
     sizes = launch_sizes(evidence.result)
     if not evidence.compute or not sizes:
         return
-    free, lanes, missing = {}, {}, {}
+    free, lanes, tails, missing = {}, {}, {}, {}
     for device, size in sizes.items():  # of each row of launch_configs the part of a kernel's time that could be saved
         threads, achieved = np.maximum(size.threads, 1), np.nan_to_num(size.achieved(), nan=100.0)
         few = np.maximum(1 - size.blocks_per_sm, 0.0)
@@ -35,6 +36,7 @@ def launch_shapes(evidence: Evidence) -> Iterator[Candidate]:
         low = np.maximum(1 - achieved / OCCUPANCY_GAIN.value, 0.0)
         free[device] = few
         lanes[device] = np.where(few > 0, 0.0, odd)
+        tails[device] = _tail(size.waves)
         missing[device] = np.where((few > 0) | (odd > 0), 0.0, low)
     yield from _by_name(evidence, free, "few_blocks", "Fewer blocks than SMs",
         lambda gain: f"Its grids have {1 - gain:.2f} blocks for each SM: so many of the SMs have nothing to do unless something else runs beside "
@@ -44,12 +46,25 @@ def launch_shapes(evidence: Evidence) -> Iterator[Candidate]:
     yield from _by_name(evidence, lanes, "partial_warps", "Blocks of no whole warps",
         lambda gain: f"Its blocks are no multiple of {WARP.value} threads: {100 * gain:.0f} % of its lanes have nothing to do.",
         f"Round the block up to a multiple of {WARP.value} threads.")  # fmt: skip
+    yield from _by_name(evidence, tails, "tail", "Last wave mostly empty",
+        lambda gain: f"Its grids are a few whole waves of blocks and a part of one: while the last wave runs, SMs are empty for {100 * gain:.0f} % of the "
+        "time, if blocks take equally long.",
+        "A grid of whole waves (another batch size, block or tile), smaller blocks, or persistent blocks that fetch their work (stream-K); "
+        "--view waves has the numbers.")  # fmt: skip
     # Kernels on tensor cores are made to run with few warps.
     yield from _by_name(evidence, missing, "low_occupancy", "Low occupancy",
         lambda gain: f"Its launches allow {OCCUPANCY_GAIN.value * (1 - gain):.0f} % of the warps that the SMs can hold; up to "
         f"{OCCUPANCY_GAIN.value:.0f} % more of them may be expected to help.",
         "Fewer registers (__launch_bounds__, maxrregcount) or less shared memory a block, more threads a block. Whether it waits "
         "for memory at all, counters say.", without_tensor=True)  # fmt: skip
+
+
+def _tail(waves: Float64) -> Float64:
+    """Part of the time that SMs are empty in the last wave, where ncu speaks of a tail: f >= 1 full waves and a partial one, which takes
+    1 / (1 + f) of the time, if that is 20 % or more."""
+    full = np.floor(np.nan_to_num(waves))
+    empty = np.ceil(np.nan_to_num(waves)) - np.nan_to_num(waves)
+    return np.where((full >= 1) & (empty > 0) & (TAIL.value * (1 + full) <= 100), empty / (1 + full), 0.0)
 
 
 def tensor_cores(evidence: Evidence) -> Iterator[Suggestion]:
@@ -126,19 +141,23 @@ def _by_name(
         return
     names, groups = evidence.names, len(evidence.names.names)
     gain = of_kernels(evidence.result, gains)
-    np.nan_to_num(gain, copy=False)
-    if without_tensor:
-        gain[evidence.on_tensor_cores] = 0.0
-    time = np.where(gain > 0, evidence.kernel_ns, 0)
-    about = np.bincount(names.ids, time, groups)
-    saved = np.bincount(names.ids, np.multiply(gain, time, out=gain), groups)
+    about, saved = np.zeros(groups), np.zeros(groups)
+    for at in range(0, len(gain), _AT_ONCE):
+        rows = slice(at, at + _AT_ONCE)
+        part = np.nan_to_num(gain[rows])
+        if without_tensor:
+            part[evidence.on_tensor_cores[rows]] = 0.0
+        lasted = np.where(part > 0, evidence.kernel_ns[rows], 0)
+        about += np.bincount(names.ids[rows], lasted, groups)
+        saved += np.bincount(names.ids[rows], part * lasted, groups)
     for number in np.flatnonzero(saved >= evidence.worked * WORTH.value / 100).tolist():
         of = evidence.bounded(about[number])
         saves = min(evidence.bounded(saved[number]), of)
         if saves and evidence.exceeds(saves, WORTH):
 
             def made(number: int = number, of: int = of, saves: int = saves) -> Suggestion:
-                place = _place(evidence, np.flatnonzero((time > 0) & (names.ids == number)))
+                could = (gain > 0) & (names.ids == number)
+                place = _place(evidence, np.flatnonzero(could & ~evidence.on_tensor_cores if without_tensor else could))
                 return Suggestion(rule, title, place, of, saves, text(saved[number] / about[number]), advice)
 
             yield Candidate(rule, of, saves, made)

@@ -134,10 +134,8 @@ def _gpu(rows: _Rows, gpu: GpuTime, idle: GpuIdle, span: tuple[int, int], calls:
     rows.add(block, "idle", span[1] - span[0] - gpu.busy)
     rows.add(block, "before the first work", gpu.first - span[0], 1)
     if calls:
-        rows.add(block, "host", int(idle.host.sum()), 1)
-        rows.add(block, "synchronisation", int(idle.synchronisation.sum()), 1)
-        rows.add(block, "kernel wait", int(idle.kernel_wait.sum()), 1)
-        rows.add(block, "other", int(idle.other.sum()), 1)
+        for cause, time in idle.totals().items():
+            rows.add(block, cause, time, 1)
     else:
         rows.add(block, "why is not known: no API calls", int((idle.end - idle.start).sum()), 1)
     rows.add(block, "after the last work", span[1] - gpu.last, 1)
@@ -167,16 +165,19 @@ def _advice(advice: Advice) -> list[str]:
 
 
 def _operators(rows: _Rows, result: Result, limit: int) -> list[str]:
-    """The operators whose own work took longest on the GPU."""
+    """The operators whose own work took longest on the GPU; where none had any, on the host."""
     if not len(result.operators) and not any(result.tables[name].codes("operator").any() for name in WORK_TABLES[:3]):
         return []
     stats = operator_stats(result)
-    order = [i for i in np.lexsort((np.arange(len(stats)), -stats.device_self)).tolist() if stats.device_self[i]]
+    own, where = stats.device_self, "GPU"
+    if not own.any() and stats.host_self is not None:
+        own, where = stats.host_self, "host"
+    order = [i for i in np.lexsort((np.arange(len(stats)), -own)).tolist() if own[i]]
     for i in order[:limit]:
-        time = int(stats.device_self[i])
+        time = int(own[i])
         calls = int(stats.calls[i]) if stats.calls is not None else None
         average = time / calls if calls else None
-        rows.add("Top operators (GPU time, own)", stats.name[i], time, count=calls, avg_ns=average)
+        rows.add(f"Top operators ({where} time, own)", stats.name[i], time, count=calls, avg_ns=average)
     left = len(order) - limit
     return [f"... and {left} more operators: --view operators"] if left > 0 else []
 
