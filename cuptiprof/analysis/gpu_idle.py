@@ -53,11 +53,6 @@ class GpuIdle:
         """How long each is, ns: the four causes add up to it."""
         return self.end - self.start
 
-    @property
-    def host(self) -> Int64:
-        """Of a late gap what was not synchronisation."""
-        return np.where(self.late, self.gap - self.synchronisation, 0)
-
     def totals(self) -> dict[str, int]:
         """Idle time by cause, ns: "host", "synchronisation"; of work that was launched in time (or nobody knows) "kernel wait", if it began
         within 30 us, else "other"."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -56,27 +56,38 @@ def late_host(evidence: Evidence) -> Iterator[Suggestion]:
     """Idle time of the host's making, in parts that do not overlap: loading data, allocating, other calls, launches, all else."""
     loading = data_loading(evidence.result)
     calls = _other_calls(evidence.result.api_calls)
-    parts = [_parts(gpu, loading, calls) for gpu in evidence.idle]
-    yield from _data_loader(evidence, parts, loading)
-    yield from _calls(evidence, parts, calls)
-    yield from _gaps(evidence, parts)
+    late = [_parts(gpu, loading, calls) for gpu in evidence.idle]
+    yield from _data_loader(evidence, late, loading)
+    yield from _calls(evidence, late, calls)
+    yield from _gaps(evidence, late)
 
 
-def _parts(gpu: GpuIdle, loading: Intervals, calls: dict[str, tuple[Array, Intervals]]) -> dict[str, Int64]:
-    """Of each gap what of ``GpuIdle.host`` was what."""
-    left = gpu.host.copy()
+@dataclass(frozen=True)
+class _Late:
+    """The gaps of a GPU in which the host was late (indices), how much of each was of its making, and of that what was what, ns."""
+
+    gaps: Int64
+    parts: dict[str, Int64]
+
+    def total(self, kind: str) -> int:
+        return int(self.parts[kind].sum()) if kind in self.parts else 0
+
+
+def _parts(gpu: GpuIdle, loading: Intervals, calls: dict[str, tuple[Array, Intervals]]) -> _Late:
+    gaps = np.flatnonzero(gpu.late)
+    start, end = gpu.start[gaps], gpu.end[gaps]
+    left = end - start - gpu.synchronisation[gaps]
     parts = {}
     for name, spans in (("loading", loading), *((kind, spans) for kind, (_, spans) in calls.items())):
-        parts[name] = (
-            np.minimum(left, time_within(spans, gpu.start, gpu.end)) if len(spans.start) else np.zeros_like(left)
-        )
-        left = left - parts[name]
-    small = gpu.end - gpu.start <= SMALL_GAP.value
-    return {**parts, "small": np.where(small, left, 0), "large": np.where(small, 0, left)}
+        if len(spans.start):
+            parts[name] = np.minimum(left, time_within(spans, start, end))
+            left = left - parts[name]
+    small = end - start <= SMALL_GAP.value
+    return _Late(gaps, {**parts, "small": np.where(small, left, 0), "large": np.where(small, 0, left)})
 
 
-def _data_loader(evidence: Evidence, parts: list[dict[str, Int64]], loading: Intervals) -> Iterator[Suggestion]:
-    time = sum(int(part["loading"].sum()) for part in parts)
+def _data_loader(evidence: Evidence, late: list[_Late], loading: Intervals) -> Iterator[Suggestion]:
+    time = sum(of.total("loading") for of in late)
     if evidence.exceeds(time, IDLE):
         yield Suggestion("data_loader", "Data loading", Place(operator="DataLoader"), time, time,
             f"GPUs were idle for {format_time(time)} while the next batch was loaded ({len(loading.start):,} times, "
@@ -85,9 +96,7 @@ def _data_loader(evidence: Evidence, parts: list[dict[str, Int64]], loading: Int
             "on the GPU.")  # fmt: skip
 
 
-def _calls(
-    evidence: Evidence, parts: list[dict[str, Int64]], calls: dict[str, tuple[Array, Intervals]]
-) -> Iterator[Suggestion]:
+def _calls(evidence: Evidence, late: list[_Late], calls: dict[str, tuple[Array, Intervals]]) -> Iterator[Suggestion]:
     api = evidence.result.api_calls
     for kind, title, cause, advice in (
         ("allocation", "Memory is allocated", "allocated or released memory",
@@ -97,7 +106,7 @@ def _calls(
          "If they are of the first use (contexts, modules that are loaded, handles), record after a warm-up; else make what they make "
          "once and keep it."),
     ):  # fmt: skip
-        time = sum(int(part[kind].sum()) for part in parts)
+        time = sum(of.total(kind) for of in late)
         if not evidence.exceeds(time, IDLE):
             continue
         rows = calls[kind][0]
@@ -112,23 +121,23 @@ def _calls(
             f"GPUs were idle for {format_time(time)} while the host {cause}, most in {in_sentence(name)} ({count:,} calls).", advice)  # fmt: skip
 
 
-def _gaps(evidence: Evidence, parts: list[dict[str, Int64]]) -> Iterator[Suggestion]:
+def _gaps(evidence: Evidence, late: list[_Late]) -> Iterator[Suggestion]:
     result = evidence.result
     busy = sum(length(union_of_all([work["compute"], work["communication"]])) for work in evidence.work.values())
     for kind in ("small", "large"):
-        time = sum(int(part[kind].sum()) for part in parts)
+        time = sum(of.total(kind) for of in late)
         if not evidence.exceeds(time, IDLE):
             continue
-        count = sum(int((part[kind] > 0).sum()) for part in parts)
-        of = []
-        for gpu, part in zip(evidence.idle, parts, strict=True):
-            gaps = np.flatnonzero(part[kind])
-            for name, which, rows in gpu.work_after(gaps):
-                of.append((result.tables[name], rows, part[kind][gaps[which]]))
-        place = replace(of_work(result, of), before=True)
-        longest = max(int(part[kind].max(initial=0)) for part in parts)
+        count = sum(int(np.count_nonzero(of.parts[kind])) for of in late)
+        work = []
+        for gpu, of in zip(evidence.idle, late, strict=True):
+            some = np.flatnonzero(of.parts[kind])
+            for name, which, rows in gpu.work_after(of.gaps[some]):
+                work.append((result.tables[name], rows, of.parts[kind][some[which]]))
+        place = replace(of_work(result, work), before=True)
+        longest = max(int(of.parts[kind].max(initial=0)) for of in late)
         if kind == "small":
-            lasted = np.concatenate([t["end"][rows] - t["start"][rows] for t, rows, _ in of])
+            lasted = np.concatenate([t["end"][rows] - t["start"][rows] for t, rows, _ in work])
             yield Suggestion("launch_bound", "Launches are late", place, time, time,
                 f"{count:,} gaps of {format_time(time / count)} on average, none longer than {format_time(SMALL_GAP.value)}: each "
                 f"launch came only after the GPU had done the one before. The work after them takes {format_time(float(np.median(lasted)))} "
