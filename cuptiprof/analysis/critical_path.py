@@ -9,11 +9,7 @@ from enum import IntEnum
 import numpy as np
 
 from cuptiprof.analysis.aggregate import Int64
-from cuptiprof.analysis.bisection import Sections
-from cuptiprof.analysis.host_lanes import HostLanes, host_lanes
-from cuptiprof.analysis.host_waits import HostWaits, Launched, host_waits, launched
-from cuptiprof.analysis.stream_work import StreamWork, stream_work
-from cuptiprof.analysis.work_causes import WorkCauses, work_causes
+from cuptiprof.analysis.path_graph import PathGraph
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 
@@ -42,10 +38,9 @@ class CriticalPath:
     Attributes:
         kind: PathKind.
         start, end: ns, run clock.
-        work: index in ``stream`` of the work that ran, was launched, came after the gap, or had ended; -1: HOST.
+        work: index in ``graph.work`` of the work that ran, was launched, came after the gap, or had ended; -1: HOST.
         call: row in ``api_calls`` of the call that waited (SYNC); -1: else.
-        lane: of a HOST piece, in ``lanes``; -1: else.
-        stream, lanes: what the columns point into.
+        lane: of a HOST piece, in ``graph.lanes``; -1: else.
     """
 
     kind: Int64
@@ -54,8 +49,7 @@ class CriticalPath:
     work: Int64
     call: Int64
     lane: Int64
-    stream: StreamWork
-    lanes: HostLanes
+    graph: PathGraph
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -73,68 +67,31 @@ def critical_path(result: Result) -> CriticalPath:
     what a thread does between its outermost operators nor to calls that wait, may end before the run does, and leaves its GPU path where
     a queue was longer than one launch.
     """
-    work = stream_work(result)
-    times = launched(result, work)
-    waits = host_waits(result, work, times)
-    causes = work_causes(result, work, times)
-    api = result.api_calls
-    lanes = host_lanes(result, np.concatenate([api["thread"][times.call[times.call >= 0]], waits.thread]))
-    if not len(work.start) and not len(lanes):
-        lanes = host_lanes(
-            result, np.concatenate([result.tables[name]["thread"] for name in ("operators", "regions", "api_calls")])
-        )
-    return _Walk(result, work, times, waits, causes, lanes).path()
+    return _Walk(PathGraph(result)).path()
 
 
 class _Walk:
-    def __init__(
-        self, result: Result, work: StreamWork, times: Launched, waits: HostWaits, causes: WorkCauses, lanes: HostLanes
-    ) -> None:
-        self.work, self.waits, self.causes, self.lanes = work, waits, causes, lanes
-        self.wait_lane = lanes.of(waits.thread)
-        self.by_lane = Sections(self.wait_lane, waits.end, len(lanes))
-        self.main = int(np.argmin(lanes.begin)) if len(lanes) else -1
-        ends = [lanes.end, work.end]
-        begins = [lanes.begin, work.start]
-        self.begin = min((int(each.min()) for each in begins if len(each)), default=0)
-        self.end = max((int(each.max()) for each in ends if len(each)), default=0)
-        at = times.call[causes.by_launch]
-        self.launch_lane = np.full(len(work.start), -1, np.int64)
-        self.launch_lane[causes.by_launch] = lanes.of(result.api_calls["thread"][at].astype(np.int64))
+    def __init__(self, graph: PathGraph) -> None:
+        self.graph, self.work, self.waits, self.causes, self.lanes = (
+            graph,
+            graph.work,
+            graph.waits,
+            graph.causes,
+            graph.lanes,
+        )
         self.pieces: list[tuple[Array, ...]] = []
 
     def path(self) -> CriticalPath:
-        work, causes = self.work, self.causes
-        # The wait before each launch, and so the work before it.
-        wait = self.last_wait(self.launch_lane, causes.time)
-        before = (
-            np.where(wait >= 0, self.waits.work[wait], -1) if len(self.waits.work) else np.full(len(wait), -1, np.int64)
-        )
-        place = np.arange(len(before))
-        if len(place):
-            sooner = (work.start[before] < work.start) | ((work.start[before] == work.start) & (before < place))
-            wait = np.where((before >= 0) & ~sooner, -1, wait)
-            before = np.where(sooner, before, -1)
-        parent = np.where(causes.by_launch, before, causes.work)
         chain, until = self.last()
         if chain >= 0:
-            found = _chain(parent, chain)
-            self.emit(found, until, wait)
+            self.emit(_chain(self.graph.parent, chain), until)
         kind, start, end, of_work, call, lane = (
             np.concatenate([piece[i] for piece in self.pieces]) if self.pieces else np.zeros(0, np.int64)
             for i in range(6)
         )
         some = np.flatnonzero(end > start)
         some = some[np.argsort(start[some], kind="stable")]
-        return CriticalPath(kind[some], start[some], end[some], of_work[some], call[some], lane[some], work, self.lanes)
-
-    def last_wait(self, lane: Int64, time: Int64) -> Int64:
-        """The last wait that had returned by a time on a lane, or, from before that lane began, on the first one; -1: none."""
-        found = self.by_lane.last(lane, time)
-        none = np.flatnonzero((found < 0) & (lane >= 0) & (lane != self.main))
-        main = np.full(len(none), self.main)
-        found[none] = self.by_lane.last(main, self.lanes.begin[lane[none]])
-        return found
+        return CriticalPath(kind[some], start[some], end[some], of_work[some], call[some], lane[some], self.graph)
 
     def last(self) -> tuple[int, int]:
         """The work that the path ends with (-1: none), and until when it counts; what the host did after it is a piece."""
@@ -145,7 +102,7 @@ class _Walk:
         if not len(lanes):
             return -1, 0
         lane, end = np.array([np.argmax(lanes.end)]), np.array([lanes.end.max()])
-        wait = self.last_wait(lane, end)
+        wait = self.graph.last_wait(lane, end)
         self.host(lane, end, wait)
         if wait[0] < 0:
             return -1, 0
@@ -153,30 +110,21 @@ class _Walk:
 
     def host(self, lane: Int64, until: Int64, wait: Int64) -> None:
         """Pieces of a lane from a wait (or from the begin) to a time, and of the wait's return."""
-        waits = self.waits
-        some = len(waits.work) > 0
-        since = np.where(wait >= 0, waits.end[wait], self.begin) if some else np.full(len(wait), self.begin)
-        other = np.where(wait >= 0, self.wait_lane[wait], self.main) if some else np.full(len(wait), self.main)
+        since, other = self.graph.since(wait)
         turn = np.where(other != lane, np.clip(self.lanes.begin[lane], since, until), since)
         none = np.full(len(wait), -1, np.int64)
         self.add(PathKind.HOST, turn, until, none, none, lane)
         self.add(PathKind.HOST, since, turn, none, none, other)
-        if some:
-            there = wait[wait >= 0]
-            self.add(
-                PathKind.SYNC,
-                waits.release[there],
-                waits.end[there],
-                waits.work[there],
-                waits.call[there],
-                there * 0 - 1,
-            )
+        there, waits = wait[wait >= 0], self.waits
+        none = there * 0 - 1
+        self.add(PathKind.SYNC, waits.release[there], waits.end[there], waits.work[there], waits.call[there], none)
 
-    def emit(self, chain: Int64, last_until: int, wait: Int64) -> None:
+    def emit(self, chain: Int64, last_until: int) -> None:
         """Pieces of a chain of work, the last one first."""
         work, causes = self.work, self.causes
         launched_by_host = causes.by_launch[chain]
-        released = np.where(wait[chain] >= 0, self.waits.release[wait[chain]], 0) if len(self.waits.work) else chain * 0
+        wait = self.graph.wait[chain]
+        released = np.where(wait >= 0, self.waits.release[wait], 0) if len(self.waits.work) else chain * 0
         until = np.r_[last_until, np.where(launched_by_host, released, causes.time[chain])[:-1]]
         none = np.full(len(chain), -1, np.int64)
         start = work.start[chain]
@@ -185,11 +133,11 @@ class _Walk:
         for kind, mask, since in (
             (PathKind.LAUNCH, launched_by_host, causes.time[chain]),
             (PathKind.GAP, by_work, causes.time[chain]),
-            (PathKind.UNKNOWN, ~launched_by_host & ~by_work, np.full(len(chain), self.begin)),
+            (PathKind.UNKNOWN, ~launched_by_host & ~by_work, np.full(len(chain), self.graph.begin)),
         ):
             self.add(kind, since[mask], start[mask], chain[mask], none[mask], none[mask])
         mine = chain[launched_by_host]
-        self.host(self.launch_lane[mine], causes.time[mine], wait[mine])
+        self.host(self.graph.lane[mine], causes.time[mine], self.graph.wait[mine])
 
     def add(self, kind: PathKind, start: Int64, end: Int64, work: Int64, call: Int64, lane: Int64) -> None:
         self.pieces.append((np.full(len(start), kind, np.int64), start, end, work, call, lane))

@@ -15,6 +15,7 @@ from cuptiprof.analysis.gpu_work import kernel_names, memcpy_names
 from cuptiprof.analysis.host_lanes import HOST_TABLES
 from cuptiprof.analysis.host_pieces import host_pieces
 from cuptiprof.analysis.kernel_properties import launching_operators
+from cuptiprof.analysis.path_gains import path_limits
 from cuptiprof.analysis.step_spans import gpu_steps
 from cuptiprof.analysis.stream_work import work_tables
 from cuptiprof.data.codes import distinct_rows, renumbered
@@ -45,6 +46,7 @@ class PathRow:
         operator: innermost PyTorch operator; "": none.
         region: path of the region; ``ProfilerStep#N`` of all N is ``ProfilerStep#*``; "": none.
         time: ns. pieces: how many.
+        saves: by how much the run would be shorter at most without one of the pieces, each alone, added up, ns (``path_limits``).
     """
 
     kind: str
@@ -53,6 +55,7 @@ class PathRow:
     region: str
     time: int
     pieces: int
+    saves: int
 
 
 class _Texts:
@@ -75,16 +78,16 @@ def path_rows(result: Result, path: CriticalPath, demangle: bool = True) -> list
         _host(result, path, np.flatnonzero(of_host), texts),
         _work(result, path, np.flatnonzero(~of_host), texts, demangle),
     ]
-    kind, name, operator, region, time = (np.concatenate([part[i] for part in parts]) for i in range(5))
+    kind, name, operator, region, time, piece = (np.concatenate([part[i] for part in parts]) for i in range(6))
     if not len(time):
         return []
     found, which = distinct_rows(kind, name, operator, region)
-    stats = group_stats(which, time)
+    stats, saves = group_stats(which, time), group_stats(which, np.minimum(time, path_limits(path)[piece]))
     order = np.argsort(-stats.total, kind="stable")
     of_kind, *codes = found[order].T.tolist()
     all_texts = list(texts.number)
     names = ([all_texts[code] for code in column] for column in codes)
-    times = (column[order].tolist() for column in (stats.total, stats.count))
+    times = (column[order].tolist() for column in (stats.total, stats.count, saves.total))
     return [PathRow(KINDS[kind], *row) for kind, *row in zip(of_kind, *names, *times, strict=True)]
 
 
@@ -92,7 +95,7 @@ def kinds(result: Result, path: CriticalPath) -> Int64:
     """Index in ``KINDS`` of each piece."""
     out = np.array([KINDS.index(_OF_PATH.get(PathKind(kind), "kernel")) for kind in PathKind])[path.kind]
     ran = np.flatnonzero(path.kind == PathKind.WORK)
-    row, first = path.stream.row[path.work[ran]], _firsts(result)
+    row, first = path.graph.work.row[path.work[ran]], _firsts(result)
     table = np.searchsorted(first, row, side="right") - 1
     out[ran] = np.array([KINDS.index(kind) for kind in _OF_TABLE])[table]
     talk = np.zeros(len(ran), bool)
@@ -118,7 +121,7 @@ def _firsts(result: Result) -> Int64:
 
 
 def _host(result: Result, path: CriticalPath, rows: Int64, texts: _Texts) -> tuple[Int64, ...]:
-    found = host_pieces(result, path.lanes, path.lane[rows], path.start[rows], path.end[rows])
+    found = host_pieces(result, path.graph.lanes, path.lane[rows], path.start[rows], path.end[rows])
     name = np.full(len(found.start), texts.of(np.zeros(1, np.int64), lambda _: OUTSIDE)[0])
     for i, table in enumerate(HOST_TABLES):
         mine = np.flatnonzero(found.scope == i)
@@ -128,12 +131,13 @@ def _host(result: Result, path: CriticalPath, rows: Int64, texts: _Texts) -> tup
     operator[mine] = _column(result.operators, "name", found.operator[mine], texts)
     mine = np.flatnonzero(found.region >= 0)
     region[mine] = _column(result.regions, "path", found.region[mine], texts)
-    return np.full(len(name), KINDS.index("host")), name, operator, region, found.end - found.start
+    piece = np.searchsorted(path.start, found.start, side="right") - 1
+    return np.full(len(name), KINDS.index("host")), name, operator, region, found.end - found.start, piece
 
 
 def _work(result: Result, path: CriticalPath, rows: Int64, texts: _Texts, demangle: bool) -> tuple[Int64, ...]:
     name, operator, region = (np.zeros(len(rows), np.int64) for _ in range(3))
-    row, first = path.stream.row[path.work[rows]], _firsts(result)
+    row, first = path.graph.work.row[path.work[rows]], _firsts(result)
     for i, table in enumerate(work_tables(result)):
         mine = np.flatnonzero(np.searchsorted(first, row, side="right") - 1 == i)
         at = row[mine] - first[i]
@@ -152,7 +156,7 @@ def _work(result: Result, path: CriticalPath, rows: Int64, texts: _Texts, demang
         region[mine] = _column(table, "region", at, texts)
     waited = np.flatnonzero(path.kind[rows] == PathKind.SYNC)
     name[waited] = _column(result.api_calls, "name", path.call[rows[waited]], texts)
-    return kinds(result, path)[rows], name, operator, region, (path.end - path.start)[rows]
+    return kinds(result, path)[rows], name, operator, region, (path.end - path.start)[rows], rows
 
 
 def _column(table: Table, column: str, rows: Array, texts: _Texts) -> Int64:

@@ -34,11 +34,14 @@ class WorkCauses:
         work: index of the work whose end let it begin; -1: its launch did, or nobody knows.
         time: when that was, ns: the end of that work or the start of the launching call; its own start where nobody knows.
         by_launch: mask of those that their launch let begin.
+        others: what else had to come first, on the GPU: works (-1: none), each with the time at which it had ended, ns. The cause is among
+            them.
     """
 
     work: Int64
     time: Int64
     by_launch: Array
+    others: list[tuple[Int64, Int64]]
 
 
 def work_causes(result: Result, work: StreamWork, times: Launched) -> WorkCauses:
@@ -56,17 +59,21 @@ def work_causes(result: Result, work: StreamWork, times: Launched) -> WorkCauses
     known = times.call >= 0
     cause = np.where(work.is_first, -1, place - 1)
     at = np.where(cause >= 0, np.minimum(work.end[cause], work.start), _NEVER) if count else place
+    others = [(cause, at)]
     for other in (_events(result, work, times), _ended_last(work, ~known)):
-        ended = np.where(other >= 0, np.minimum(work.end[other], work.start), _NEVER) if count else place
+        if not (other >= 0).any():
+            continue
+        ended = np.where(other >= 0, np.minimum(work.end[other], work.start), _NEVER)
         # Nothing waits for what began later: that would be a circle.
         sooner = (other >= 0) & (
             (work.start[other] < work.start) | ((work.start[other] == work.start) & (other < place))
         )
+        others.append((np.where(sooner, other, -1), ended))
         later = sooner & (ended > at)
         cause, at = np.where(later, other, cause), np.where(later, ended, at)
     by_launch = known & (times.time > at)
     cause = np.where(by_launch, -1, cause)
-    return WorkCauses(cause, np.where(by_launch, times.time, np.where(cause >= 0, at, work.start)), by_launch)
+    return WorkCauses(cause, np.where(by_launch, times.time, np.where(cause >= 0, at, work.start)), by_launch, others)
 
 
 def _events(result: Result, work: StreamWork, times: Launched) -> Int64:

@@ -32,6 +32,7 @@ class Work:
 @dataclass
 class Wait:
     thread: int
+    start: int
     end: int
     work: Work
     release: int
@@ -111,7 +112,7 @@ class Program:
         end = work.end + self.random.randint(1, 9) if pageable else now + self.random.randint(1, 20)
         self.tables["api_calls"][call - 1]["end"] = end
         if pageable:
-            self.waits.append(Wait(thread, end, work, work.end))
+            self.waits.append(Wait(thread, now, end, work, work.end))
         return end
 
     def _record(self, thread: int, now: int) -> int:
@@ -156,7 +157,7 @@ class Program:
         )
         self._sync(name, kind, thread, now, end, stream, event, number)
         if work is not None and work.end > now:
-            self.waits.append(Wait(thread, end, work, release))
+            self.waits.append(Wait(thread, now, end, work, release))
         return end
 
     def _sync(

@@ -18,6 +18,7 @@ _COLUMNS = (
     _RANK,
     Column("percent", "Time(%)", "percent", min_width=7),
     Column("time_ns", "Time", "duration", min_width=8),
+    Column("saves_ns", "Could save", "duration", min_width=8),
     Column("pieces", "Pieces", "count", rank=3),
     Column("kind", "Kind", "label"),
     Column("name", "Name", "text", is_function=True),
@@ -38,6 +39,7 @@ _STEPS = (
 _LEGEND = (
     "From the end back to the begin, what the next thing waited for; each moment once. host: a thread, in that operator or call;",
     "launch: from the launching call to the work; gap: between work and work that waited for it; sync: until the waiting call returned.",
+    "Could save: what the run gains at most if a piece took no time, each alone, added up: until something else is waited for.",
 )
 
 
@@ -58,6 +60,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None, ran
             **{key: value or None for key, value in asdict(row).items()},
             "rank": rank,
             "time_ns": row.time,
+            "saves_ns": row.saves,
             "percent": 100.0 * row.time / total,
         }
         for rank, total, row in found
