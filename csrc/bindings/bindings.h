@@ -17,6 +17,7 @@ void register_frames(pybind11::module_& m);
 void register_recorded(pybind11::module_& m);
 void register_nvtx(pybind11::module_& m);
 void register_probes(pybind11::module_& m);
+void register_event_text(pybind11::module_& m);
 void register_hand_over(pybind11::module_& m);
 void register_region(pybind11::module_& m);
 // The names of regions must be looked up again: the session that gave them their IDs is over. With the GIL.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from cuptiprof.analysis.flame import NO_STACK, FlameStack, flame_stacks
 from cuptiprof.data.python_stacks import Frame
 from cuptiprof.data.result import Progress, Result
+from cuptiprof.io.output_stream import opened_output
 from cuptiprof.version import __version__
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -78,6 +78,6 @@ def _in_one_line(name: str) -> str:
 
 
 def _write(path: Path, compress: bool, texts: Iterable[str]) -> None:
-    with gzip.open(path, "wb", compresslevel=6) if compress else path.open("wb") as out:
+    with opened_output(path, compress) as out:
         for text in texts:
             out.write(text.encode("utf-8", "backslashreplace"))

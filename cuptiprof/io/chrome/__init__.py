@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -20,8 +19,10 @@ from cuptiprof.io.chrome import counter_tracks, gpu_slices, host_slices, memory_
 from cuptiprof.io.chrome.clock import Clock
 from cuptiprof.io.chrome.header import TrackRow, members, row_names
 from cuptiprof.io.chrome.identity import Identity
+from cuptiprof.io.chrome.json_text import Events
 from cuptiprof.io.chrome.projection import project
 from cuptiprof.io.chrome.track_rows import HOST_ROW_STEP, ROW_STEP, nested_rows, serial_rows
+from cuptiprof.io.output_stream import opened_output
 
 _TIMED = (
     "kernels",
@@ -46,22 +47,19 @@ def write(result: Result, path: Path, compress: bool, progress: Progress | None)
     result = _timed(result)
     layout = _Layout(result)
     done = 0
-    with gzip.open(path, "wb", compresslevel=6) if compress else path.open("wb") as out:
-
-        def put(*texts: str) -> None:
-            # Names are escaped to ASCII; a lone surrogate in a host name or path is all that could not be encoded.
-            out.write(",\n".join(texts).encode("utf-8", "backslashreplace"))
-
+    with opened_output(path, compress) as out:
         head = json.dumps(members(result, layout.who.clock.base_ns), indent=1)
         # The object is left open for the events. HTA finds the rank by `"rank": N`, blank included: indent writes it.
-        put(head.removesuffix("\n}") + ',\n "traceEvents": [\n' + ",\n".join(layout.named_rows()))
-        for texts in layout.events():
-            if texts:
-                put("", *texts)
-            done += len(texts)
-            if progress is not None:
-                progress(min(done, layout.total), layout.total)
-        out.write(b"\n]}\n")
+        head = head.removesuffix("\n}") + ',\n "traceEvents": [\n' + ",\n".join(layout.named_rows())
+        # Names are escaped to ASCII; a lone surrogate in a host name or path is all that could not be encoded.
+        out.write(head.encode("utf-8", "backslashreplace"))
+        for events in layout.events():
+            for count, text in events.pieces():
+                out.write(text)
+                done += count
+                if progress is not None:
+                    progress(min(done, layout.total), layout.total)
+        out.write(layout.end_mark() + b"\n]}\n")
     if progress is not None:
         progress(layout.total, layout.total)
 
@@ -176,20 +174,18 @@ class _Layout:
             self.rows.setdefault(key, TrackRow(*key, name, number))
 
     def named_rows(self) -> list[str]:
-        ts = self.who.clock.ts(np.array([self.first]))[0]
+        ts = self.who.clock.ts(self.first)
         devices = self.devices - {gpu_slices.OVERHEAD_PID, self.who.pid}
         return row_names(self.result, ts, self.who.pid, devices, self.rows.values())
 
-    def events(self) -> Iterator[list[str]]:
+    def events(self) -> Iterator[Events]:
         result, who = self.result, self.who
         yield from host_slices.region_events(result, who, self.region_tid)
         yield from operator_slices.operator_events(result, who, self.operator_tid)
         yield from host_slices.marker_events(result, who, self.marker_tid)
         yield from host_slices.call_events(result, who)
         yield from host_slices.gpu_region_events(result, who, self.spans, self.span_tid)
-        yield from gpu_slices.kernel_events(result, who, self.kernel_tid)
-        yield from gpu_slices.memcpy_events(result, who, self.memcpy_tid)
-        yield from gpu_slices.memset_events(result, who, self.memset_tid)
+        yield from gpu_slices.work_events(result, who, (self.kernel_tid, self.memcpy_tid, self.memset_tid))
         yield from gpu_slices.graph_events(result, who, self.graph_tid)
         yield from gpu_slices.sync_events(result, who, self.sync_tid)
         yield from gpu_slices.overhead_events(result, who, self.overhead_row)
@@ -199,8 +195,7 @@ class _Layout:
         for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
             yield from host_slices.flow_events(result, who, name, tid, started)
         yield from operator_slices.forward_events(result, who, self.operator_tid)
-        yield [self._end()]
 
-    def _end(self) -> str:
-        end = self.who.clock.ts(np.array([self.last]))[0]
-        return f'{{"name":"Record Window End","ph":"i","s":"g","pid":"Traces","tid":"Trace cuptiprof","ts":{end}}}'
+    def end_mark(self) -> bytes:
+        head = ',\n{"name":"Record Window End","ph":"i","s":"g","pid":"Traces","tid":"Trace cuptiprof"'
+        return f'{head},"ts":{self.who.clock.ts(self.last)}}}'.encode()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from cuptiprof.data.codes import Int64
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 from cuptiprof.io.chrome.json_text import microseconds
@@ -34,6 +37,10 @@ class Clock:
             self.base_ns = max((first + self.unix_offset) // WEEK * WEEK, 0)
         self._zero = self.base_ns - self.unix_offset
 
-    def ts(self, ns: Array) -> list[str]:
-        """Times of the run clock as the trace's."""
-        return microseconds(ns - self._zero)
+    def since(self, ns: Array) -> Int64:
+        """Times of the run clock as the trace's, int64 ns."""
+        return np.asarray(ns, np.int64) - self._zero
+
+    def ts(self, ns: int) -> str:
+        """One of them as text."""
+        return microseconds(self.since(np.array([ns])))[0]

@@ -1,266 +1,144 @@
-"""GPU rows: kernels, copies, sets, whole graphs, regions projected to their streams, synchronisations, overhead."""
+"""GPU rows: kernels, copies, sets, whole graphs, synchronisations, overhead."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from cuptiprof.analysis.aggregate import Int64
-from cuptiprof.analysis.gpu_work import bandwidths, kernel_names, traced_graphs
-from cuptiprof.data.enums import MEMCPY_KINDS, MEMORY_KINDS, OVERHEAD_KINDS, SYNC_KINDS
+from cuptiprof.analysis.gpu_work import NameIds, bandwidths, named_work, traced_graphs
+from cuptiprof.analysis.kernel_counters import match
+from cuptiprof.data.codes import distinct_rows, renumbered
+from cuptiprof.data.enums import OVERHEAD_KINDS, SYNC_KINDS
 from cuptiprof.data.result import Result
-from cuptiprof.data.tables import Table
-from cuptiprof.io.chrome.call_stack import CallStacks
-from cuptiprof.io.chrome.capture_members import capture_members
-from cuptiprof.io.chrome.counter_tracks import kernel_args
+from cuptiprof.data.tables import Array, Table
+from cuptiprof.io.chrome.call_stack import stack_members
+from cuptiprof.io.chrome.counter_tracks import add_kernel_metrics
 from cuptiprof.io.chrome.identity import Identity
-from cuptiprof.io.chrome.json_text import microseconds, quoted
-from cuptiprof.io.chrome.launch_args import LaunchArgs
+from cuptiprof.io.chrome.json_text import Events, quoted
+from cuptiprof.io.chrome.launch_args import launch_members
 
-CHUNK = 1 << 15
 OVERHEAD_PID = -1  # where Kineto puts it
 NO_ID = 0xFFFFFFFF  # a stream or event that is none
 _CHANNEL_TYPES = {1: "COMPUTE", 2: "ASYNC_MEMCPY", 3: "DECOMP"}  # CUpti_ChannelType
+_EVENT_SYNCHRONIZATION, _STREAM_WAIT_EVENT = 1, 2
 
 
-def chunks(n: int) -> Iterator[slice]:
-    return (slice(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK))
+def work_events(result: Result, who: Identity, tids: tuple[Int64, Int64, Int64]) -> Iterator[Events]:
+    """Kernels, copies and sets, each on its row."""
+    (kernels, _), (memcpys, copies), (memsets, sets) = named_work(result)
+    yield _kernels(result, who, kernels, tids[0])
+    copied = _copies(copies, who, "gpu_memcpy", memcpys, tids[1])
+    yield copied.text("", *_peers(copies)).text("", *stack_members(result, copies)).same("}}")
+    yield _copies(sets, who, "gpu_memset", memsets, tids[2]).text("", *stack_members(result, sets)).same("}}")
 
 
-def kernel_events(result: Result, who: Identity, tid: Int64, demangle: bool = True) -> Iterator[list[str]]:
+def _kernels(result: Result, who: Identity, names: NameIds, tid: Int64) -> Events:
     table = result.tables["kernels"]
-    launches = LaunchArgs(result)
-    ids = kernel_names(table, demangle)
-    names = quoted(ids.names)
+    events = _slices("kernel", names, table, tid, who)
+    queued = table["queued"]
+    events.number(',"args":{"queued":', np.where(queued > 0, queued + who.clock.unix_offset, 0))
+    _add_place(events, table, who)
+    events.text("", *launch_members(result, table))
+    graph, node = table["graph_id"], table["graph_node_id"]
+    of_graph = (graph != 0) | (node != 0)
+    events.number(',"graph id":', graph, of_graph).number(',"graph node id":', node, of_graph)
+    kinds, kind = renumbered(table["channel_type"])
+    known = table["channel_type"] != 0
+    events.number(',"channel":', table["channel_id"], known)
+    channels = [f'"{_CHANNEL_TYPES.get(number, number)}"' for number in kinds.tolist()]
+    events.text(',"channel_type":', kind, channels, known)
+    add_kernel_metrics(events, result)
+    _add_capture(events, table)
+    return events.text("", *stack_members(result, table)).same("}}")
+
+
+def _copies(table: Table, who: Identity, category: str, names: NameIds, tid: Int64) -> Events:
+    events = _slices(category, names, table, tid, who).number(',"args":{"bytes":', table["bytes"])
+    _add_place(events, table, who)
+    events.number(',"memory bandwidth (GB/s)":', np.nan_to_num(bandwidths(table, slice(None))))
+    _add_capture(events, table)
+    return events
+
+
+def _slices(category: str, names: NameIds, table: Table, tid: Int64, who: Identity) -> Events:
+    """From the beginning to ``dur``."""
+    events = Events(len(table)).text(f',\n{{"ph":"X","cat":"{category}","name":', names.ids, quoted(names.names))
+    events.number(',"pid":', table["device"]).number(',"tid":', tid).time(',"ts":', who.clock.since(table["start"]))
+    return events.time(',"dur":', table["end"] - table["start"])
+
+
+def _add_place(events: Events, table: Table, who: Identity) -> None:
     external = who.external_ids(table)
-    counters = kernel_args(result)
-    stacks = CallStacks(result)
-    for rows in chunks(len(table)):
-        get = _getter(table, rows)
-        start = table["start"][rows]
-        texts = []
-        for (
-            name,
-            ts,
-            dur,
-            device,
-            row,
-            ext,
-            queued,
-            context,
-            stream,
-            correlation,
-            config,
-            graph,
-            node,
-            channel,
-            kind,
-            counted,
-            stack,
-        ) in zip(
-            ids.ids[rows].tolist(),
-            who.clock.ts(start),
-            microseconds(table["end"][rows] - start),
-            get("device"),
-            tid[rows].tolist(),
-            external[rows].tolist(),
-            np.where(table["queued"][rows] > 0, table["queued"][rows] + who.clock.unix_offset, 0).tolist(),
-            get("context"),
-            get("stream"),
-            get("correlation_id"),
-            get("config"),
-            get("graph_id"),
-            get("graph_node_id"),
-            get("channel_id"),
-            get("channel_type"),
-            counters(rows),
-            _origins(stacks, table, rows),
-            strict=True,
-        ):
-            extra = f',"graph id":{graph},"graph node id":{node}' if graph or node else ""
-            if kind:
-                extra += f',"channel":{channel},"channel_type":"{_CHANNEL_TYPES.get(kind, kind)}"'
-            texts.append(
-                f'{{"ph":"X","cat":"kernel","name":{names[name]},"pid":{device},"tid":{row},"ts":{ts},"dur":{dur},'
-                f'"args":{{{_external(ext)}"queued":{queued},"device":{device},"context":{context},"stream":{stream},'
-                f'"correlation":{correlation},{launches.text(device, config)}{extra}{counted}{stack}}}}}'
-            )
-        yield texts
+    events.number(',"External id":', external, external != 0)
+    for column in ("device", "context", "stream"):
+        events.number(f',"{column}":', table[column])
+    events.number(',"correlation":', table["correlation_id"])
 
 
-def memcpy_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
-    table = result.tables["memcpys"]
-    external = who.external_ids(table)
-    stacks = CallStacks(result)
-    for rows in chunks(len(table)):
-        get = _getter(table, rows)
-        peers = zip(get("is_peer"), get("src_device"), get("dst_device"), strict=True)
-        names = [
-            f'"Memcpy {_word(MEMCPY_KINDS, kind)} ({_word(MEMORY_KINDS, src)} -> {_word(MEMORY_KINDS, dst)})"'
-            for kind, src, dst in zip(get("copy_kind"), get("src_kind"), get("dst_kind"), strict=True)
-        ]
-        extras = [
-            (f',"fromDevice":{src},"inDevice":{device},"toDevice":{dst}' if is_peer else "") + stack
-            for (is_peer, src, dst), device, stack in zip(
-                peers, get("device"), _origins(stacks, table, rows), strict=True
-            )
-        ]
-        yield _copies(table, rows, "gpu_memcpy", names, extras, external, tid, who)
+def _add_capture(events: Events, table: Table) -> None:
+    """Where the work of graph nodes was captured."""
+    known = table["capture_known"] != 0
+    if known.any():
+        events.name(',"capture region":', table.codes("capture_region"), table.strings, known)
 
 
-def memset_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
-    table = result.tables["memsets"]
-    external = who.external_ids(table)
-    stacks = CallStacks(result)
-    for rows in chunks(len(table)):
-        names = [f'"Memset ({_word(MEMORY_KINDS, kind)})"' for kind in table["memory_kind"][rows].tolist()]
-        yield _copies(table, rows, "gpu_memset", names, _origins(stacks, table, rows), external, tid, who)
-
-
-def _copies(
-    table: Table,
-    rows: slice,
-    category: str,
-    names: list[str],
-    extras: list[str],
-    external: Int64,
-    tid: Int64,
-    who: Identity,
-) -> list[str]:
-    get = _getter(table, rows)
-    start = table["start"][rows]
-    duration = table["end"][rows] - start
-    return [
-        f'{{"ph":"X","cat":"{category}","name":{name},"pid":{device},"tid":{row},"ts":{ts},"dur":{dur},'
-        f'"args":{{{_external(ext)}"device":{device},"context":{context},"stream":{stream},'
-        f'"correlation":{correlation},"bytes":{size},"memory bandwidth (GB/s)":{rate!r}{extra}}}}}'
-        for name, ts, dur, rate, device, row, ext, context, stream, correlation, size, extra in zip(
-            names,
-            who.clock.ts(start),
-            microseconds(duration),
-            np.nan_to_num(bandwidths(table, rows)).tolist(),
-            get("device"),
-            tid[rows].tolist(),
-            external[rows].tolist(),
-            get("context"),
-            get("stream"),
-            get("correlation_id"),
-            get("bytes"),
-            extras,
-            strict=True,
-        )
+def _peers(table: Table) -> tuple[Array, list[str]]:
+    """Between which GPUs, of copies between two."""
+    found, which = distinct_rows(table["is_peer"], table["src_device"], table["device"], table["dst_device"])
+    return which, [
+        f',"fromDevice":{source},"inDevice":{device},"toDevice":{target}' if is_peer else ""
+        for is_peer, source, device, target in found.tolist()
     ]
 
 
-def graph_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
+def graph_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]:
     """Graph launches whose nodes were not recorded: one slice for the whole graph."""
     table = result.tables["graph_launches"].where(traced_graphs(result))
-    external = who.external_ids(table)
-    for rows in chunks(len(table)):
-        get = _getter(table, rows)
-        start = table["start"][rows]
-        yield [
-            f'{{"ph":"X","cat":"cuda_graph","name":"CUDA graph {graph}","pid":{device},"tid":{row},"ts":{ts},'
-            f'"dur":{dur},"args":{{{_external(ext)}"device":{device},"context":{context},"stream":{stream},'
-            f'"correlation":{correlation},"graph id":{graph}}}}}'
-            for ts, dur, device, row, ext, context, stream, correlation, graph in zip(
-                who.clock.ts(start),
-                microseconds(table["end"][rows] - start),
-                get("device"),
-                tid[rows].tolist(),
-                external[rows].tolist(),
-                get("context"),
-                get("stream"),
-                get("correlation_id"),
-                get("graph_id"),
-                strict=True,
-            )
-        ]
+    graphs, which = renumbered(table["graph_id"])
+    names = NameIds(which, [f"CUDA graph {graph}" for graph in graphs.tolist()])
+    events = _slices("cuda_graph", names, table, tid, who).number(',"args":{"graph id":', table["graph_id"])
+    _add_place(events, table, who)
+    yield events.same("}}")
 
 
-def sync_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
-    table = result.tables["synchronizations"]
+def sync_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]:
+    """Waits of the host and of streams, and for which event of which stream."""
+    table, recorded = result.tables["synchronizations"], result.tables["cuda_events"]
+    kinds, which = renumbered(table["type"])
+    names = [f'"{SYNC_KINDS.get(kind, "Unknown")}"' for kind in kinds.tolist()]
     device = who.device_of_context(table["context"])
-    recorded = result.tables["cuda_events"]
-    by_id: dict[int, tuple[int, int]] = {
-        key: (stream, correlation)
-        for key, stream, correlation in zip(
-            recorded["event_sync_id"].tolist(),
-            recorded["stream"].tolist(),
-            recorded["correlation_id"].tolist(),
-            strict=True,
-        )
-        if key
-    }
-    for rows in chunks(len(table)):
-        get = _getter(table, rows)
-        start = table["start"][rows]
-        texts = []
-        for ts, dur, kind, gpu, row, context, stream, correlation, event, key in zip(
-            who.clock.ts(start),
-            microseconds(table["end"][rows] - start),
-            get("type"),
-            device[rows].tolist(),
-            tid[rows].tolist(),
-            get("context"),
-            get("stream"),
-            get("correlation_id"),
-            get("event"),
-            get("event_sync_id"),
-            strict=True,
-        ):
-            name = f'"{_word(SYNC_KINDS, kind)}"'
-            waited = ""
-            if kind in (1, 2):  # event synchronisation, stream wait event
-                on_stream, on_correlation = by_id.get(key, (-1, -1))
-                waited = (
-                    f',"wait_on_stream":{on_stream},"wait_on_cuda_event_record_corr_id":{on_correlation},'
-                    f'"wait_on_cuda_event_id":{_or_minus_one(event)}'
-                )
-            texts.append(
-                f'{{"ph":"X","cat":"cuda_sync","name":{name},"pid":{gpu},"tid":{row},"ts":{ts},"dur":{dur},'
-                f'"args":{{"cuda_sync_kind":{name},"stream":{_or_minus_one(stream)},"correlation":{correlation},'
-                f'"device":{gpu},"context":{context}{waited}}}}}'
-            )
-        yield texts
+    events = Events(len(table)).text(',\n{"ph":"X","cat":"cuda_sync","name":', which, names)
+    events.number(',"pid":', device).number(',"tid":', tid).time(',"ts":', who.clock.since(table["start"]))
+    events.time(',"dur":', table["end"] - table["start"]).text(',"args":{"cuda_sync_kind":', which, names)
+    events.number(',"stream":', _or_minus_one(table["stream"])).number(',"correlation":', table["correlation_id"])
+    events.number(',"device":', device).number(',"context":', table["context"])
+    # The last record of the event: match finds the first of several.
+    key = recorded["event_sync_id"][::-1]
+    record = match(table["event_sync_id"], key)
+    known = (record >= 0) & (table["event_sync_id"] != 0)
+    waited = np.isin(table["type"], (_EVENT_SYNCHRONIZATION, _STREAM_WAIT_EVENT))
+    for name, column in (("wait_on_stream", "stream"), ("wait_on_cuda_event_record_corr_id", "correlation_id")):
+        of_record = recorded[column][::-1].astype(np.int64)
+        value = np.full(len(table), -1, np.int64)
+        value[known] = of_record[record[known]]
+        events.number(f',"{name}":', value, waited)
+    yield events.number(',"wait_on_cuda_event_id":', _or_minus_one(table["event"]), waited).same("}}")
 
 
-def overhead_events(result: Result, who: Identity, row: Int64) -> Iterator[list[str]]:
+def overhead_events(result: Result, who: Identity, row: Int64) -> Iterator[Events]:
+    """What CUPTI itself took."""
     table = result.tables["overhead"]
-    for rows in chunks(len(table)):
-        start = table["start"][rows]
-        yield [
-            f'{{"ph":"X","cat":"overhead","name":"{_word(OVERHEAD_KINDS, kind)}","pid":{OVERHEAD_PID},'
-            f'"tid":{tid},"ts":{ts},"dur":{dur},"args":{{}}}}'
-            for ts, dur, kind, tid in zip(
-                who.clock.ts(start),
-                microseconds(table["end"][rows] - start),
-                table["kind"][rows].tolist(),
-                row[rows].tolist(),
-                strict=True,
-            )
-        ]
+    kinds, which = renumbered(table["kind"])
+    events = Events(len(table)).text(
+        ',\n{"ph":"X","cat":"overhead","name":"',
+        which,
+        [OVERHEAD_KINDS.get(kind, "Unknown") for kind in kinds.tolist()],
+    )
+    events.number(f'","pid":{OVERHEAD_PID},"tid":', row).time(',"ts":', who.clock.since(table["start"]))
+    yield events.time(',"dur":', table["end"] - table["start"]).same(',"args":{}}')
 
 
-def _getter(table: Table, rows: slice) -> Any:
-    return lambda column: table[column][rows].tolist()
-
-
-def _origins(stacks: CallStacks, table: Table, rows: slice) -> list[str]:
-    """Where work comes from, beyond its launch's region, as JSON members."""
-    pairs = zip(capture_members(table, rows), stacks.texts(table, rows), strict=True)
-    return [captured + stack for captured, stack in pairs]
-
-
-def _word(names: dict[int, str], value: int) -> str:
-    return names.get(value, "Unknown")
-
-
-def _external(value: int) -> str:
-    return f'"External id":{value},' if value else ""
-
-
-def _or_minus_one(value: int) -> int:
-    return -1 if value == NO_ID else value
+def _or_minus_one(values: Array) -> Int64:
+    return np.where(values == NO_ID, -1, values.astype(np.int64))

@@ -2,169 +2,90 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from cuptiprof.analysis.aggregate import Int64
+from cuptiprof.data.codes import distinct
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
-from cuptiprof.io.chrome.gpu_slices import chunks
 from cuptiprof.io.chrome.identity import Identity
-from cuptiprof.io.chrome.json_text import microseconds, quoted_codes
+from cuptiprof.io.chrome.json_text import Events, Mask
 
 
-def call_events(result: Result, who: Identity) -> Iterator[list[str]]:
+def call_events(result: Result, who: Identity) -> Iterator[Events]:
     """CUDA runtime and driver calls."""
     table = result.tables["api_calls"]
-    for rows in chunks(len(table)):
-        start = table["start"][rows]
-        yield [
-            f'{{"ph":"X","cat":"{"cuda_driver" if driver else "cuda_runtime"}","name":{name},"pid":{pid or who.pid},'
-            f'"tid":{tid},"ts":{ts},"dur":{dur},"args":{{{_external(ext)}"cbid":{cbid},"correlation":{correlation}'
-            f"{_failed(code)}}}}}"
-            for name, ts, dur, driver, pid, tid, ext, cbid, correlation, code in zip(
-                quoted_codes(table.codes("name")[rows], table.strings),
-                who.clock.ts(start),
-                microseconds(table["end"][rows] - start),
-                table["domain"][rows].tolist(),
-                table["process"][rows].tolist(),
-                table["thread"][rows].tolist(),
-                who.call_external_id[rows].tolist(),
-                table["cbid"][rows].tolist(),
-                table["correlation_id"][rows].tolist(),
-                table["return_value"][rows].tolist(),
-                strict=True,
-            )
-        ]
+    start, external, code = table["start"], who.call_external_id, table["return_value"]
+    events = Events(len(table))
+    events.text(',\n{"ph":"X","cat":"', (table["domain"] != 0).astype(np.uint8), ["cuda_runtime", "cuda_driver"])
+    events.name('","name":', table.codes("name"), table.strings).number(',"pid":', who.pids(table["process"]))
+    events.number(',"tid":', table["thread"]).time(',"ts":', who.clock.since(start))
+    events.time(',"dur":', table["end"] - start).number(',"args":{"cbid":', table["cbid"])
+    events.number(',"External id":', external, external != 0).number(',"correlation":', table["correlation_id"])
+    yield events.number(',"return value":', code, code != 0).same("}}")
 
 
-def region_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
+def region_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]:
     """Regions as Kineto's user annotations."""
     table = result.tables["regions"]
-    for rows in chunks(len(table)):
-        start = table["start"][rows]
-        yield [
-            f'{{"ph":"X","cat":"user_annotation","name":{name},"pid":{who.pid},"tid":{row},"ts":{ts},"dur":{dur},'
-            f'"args":{{"External id":{instance + who.region_base},"path":{path}{more}}}}}'
-            for name, ts, dur, row, instance, path, more in zip(
-                quoted_codes(table.codes("name")[rows], table.strings),
-                who.clock.ts(start),
-                microseconds(table["end"][rows] - start),
-                tid[rows].tolist(),
-                table["instance"][rows].tolist(),
-                quoted_codes(table.codes("path")[rows], table.strings),
-                _region_metadata(result, rows),
-                strict=True,
-            )
-        ]
+    start, metadata = table["start"], table.codes("metadata")
+    events = Events(len(table)).name(',\n{"ph":"X","cat":"user_annotation","name":', table.codes("name"), table.strings)
+    events.number(f',"pid":{who.pid},"tid":', tid).time(',"ts":', who.clock.since(start))
+    events.time(',"dur":', table["end"] - start)
+    events.number(',"args":{"External id":', table["instance"].astype(np.int64) + who.region_base)
+    events.name(',"path":', table.codes("path"), table.strings)
+    for column in ("flops", "bytes"):
+        events.number(f',"{column}":', table[column], np.isfinite(table[column]))
+    events.name(',"metadata":', metadata, table.strings, metadata != 0)
+    yield events.same(',"open":true', table["is_open"] != 0).same("}}")
 
 
-def _region_metadata(result: Result, rows: slice) -> list[str]:
-    table = result.tables["regions"]
-    strings = table.strings
-    out = []
-    for flops, size, code, is_open in zip(
-        table["flops"][rows].tolist(),
-        table["bytes"][rows].tolist(),
-        table.codes("metadata")[rows].tolist(),
-        table["is_open"][rows].tolist(),
-        strict=True,
-    ):
-        more = "".join(
-            f',"{key}":{value!r}' for key, value in (("flops", flops), ("bytes", size)) if np.isfinite(value)
-        )
-        if strings[code]:
-            more += f',"metadata":{json.dumps(strings[code])}'
-        out.append(more + (',"open":true' if is_open else ""))
-    return out
-
-
-def gpu_region_events(result: Result, who: Identity, spans: dict[str, Array], tid: Int64) -> Iterator[list[str]]:
+def gpu_region_events(result: Result, who: Identity, spans: dict[str, Array], tid: Int64) -> Iterator[Events]:
     """Regions projected to the GPU; ``spans`` from ``projection.project``."""
     regions = result.tables["regions"]
-    names = quoted_codes(regions.codes("name"), regions.strings)
-    for rows in chunks(len(tid)):
-        yield [
-            f'{{"ph":"X","cat":"gpu_user_annotation","name":{names[region]},"pid":{device},"tid":{row},"ts":{ts},'
-            f'"dur":{dur},"args":{{"External id":{instance + who.region_base}}}}}'
-            for region, ts, dur, device, row, instance in zip(
-                spans["region_row"][rows].tolist(),
-                who.clock.ts(spans["start"][rows]),
-                microseconds(spans["end"][rows] - spans["start"][rows]),
-                spans["device"][rows].tolist(),
-                tid[rows].tolist(),
-                spans["instance"][rows].tolist(),
-                strict=True,
-            )
-        ]
+    events = Events(len(tid)).name(
+        ',\n{"ph":"X","cat":"gpu_user_annotation","name":', regions.codes("name")[spans["region_row"]], regions.strings
+    )
+    events.number(',"pid":', spans["device"]).number(',"tid":', tid)
+    events.time(',"ts":', who.clock.since(spans["start"])).time(',"dur":', spans["end"] - spans["start"])
+    yield events.number(',"args":{"External id":', spans["instance"] + who.region_base).same("}}")
 
 
-def marker_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
+def marker_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]:
     """Steps, NVTX ranges and marks. What a trace said of annotations on the GPU is worked out again (projection)."""
     markers = result.tables["markers"]
     on_gpu = markers["category"] == "gpu_user_annotation"
     table, tid = markers.where(~on_gpu), tid[~on_gpu]
-    strings = table.strings
-    for rows in chunks(len(table)):
-        start = table["start"][rows]
-        duration = table["end"][rows] - start
-        texts = []
-        for name, ts, dur, ns, row, domain in zip(
-            quoted_codes(table.codes("name")[rows], strings),
-            who.clock.ts(start),
-            microseconds(duration),
-            duration.tolist(),
-            tid[rows].tolist(),
-            table.codes("domain")[rows].tolist(),
-            strict=True,
-        ):
-            args = f'"domain":{json.dumps(strings[domain])}' if strings[domain] else ""
-            head = f'"cat":"user_annotation","name":{name},"pid":{who.pid},"tid":{row},"ts":{ts}'
-            if ns == 0:
-                texts.append(f'{{"ph":"i","s":"t",{head},"args":{{{args}}}}}')
-            else:
-                texts.append(f'{{"ph":"X",{head},"dur":{dur},"args":{{{args}}}}}')
-        yield texts
+    start = table["start"]
+    duration, domain = table["end"] - start, table.codes("domain")
+    events = Events(len(table))
+    events.text(',\n{"ph":"', (duration == 0).astype(np.uint8), ["X", 'i","s":"t'])
+    events.name('","cat":"user_annotation","name":', table.codes("name"), table.strings)
+    events.number(f',"pid":{who.pid},"tid":', tid).time(',"ts":', who.clock.since(start))
+    events.time(',"dur":', duration, duration != 0)
+    yield events.same(',"args":{').name('"domain":', domain, table.strings, domain != 0).same("}}")
 
 
-def flow_events(
-    result: Result, who: Identity, name: str, tid: Int64, started: npt.NDArray[np.bool_]
-) -> Iterator[list[str]]:
+def flow_events(result: Result, who: Identity, name: str, tid: Int64, started: Mask) -> Iterator[Events]:
     """Arrows from the calls to the rows of a GPU table; ``started`` marks the calls that have their beginning."""
     api, table = result.tables["api_calls"], result.tables[name]
-    for rows in chunks(len(table)):
-        correlation = table["correlation_id"][rows]
-        call = who.calls(correlation)
-        joined = np.flatnonzero(call >= 0)
-        texts = []
-        for key, row, begin, pid, thread, end, device, target in zip(
-            correlation[joined].tolist(),
-            call[joined].tolist(),
-            who.clock.ts(api["start"][call[joined]]),
-            api["process"][call[joined]].tolist(),
-            api["thread"][call[joined]].tolist(),
-            who.clock.ts(table["start"][rows][joined]),
-            table["device"][rows][joined].tolist(),
-            tid[rows][joined].tolist(),
-            strict=True,
-        ):
-            if not started[row]:
-                started[row] = True
-                texts.append(
-                    f'{{"ph":"s","id":{key},"pid":{pid or who.pid},"tid":{thread},"ts":{begin},"cat":"ac2g","name":"ac2g"}}'
-                )
-            texts.append(
-                f'{{"ph":"f","id":{key},"pid":{device},"tid":{target},"ts":{end},"cat":"ac2g","name":"ac2g","bp":"e"}}'
-            )
-        yield texts
+    call = who.calls(table["correlation_id"])
+    joined = np.flatnonzero(call >= 0)
+    begins = distinct(call[joined])
+    begins = begins[~started[begins]]
+    started[begins] = True
+    yield _ends(
+        "s", api["correlation_id"][begins], who.pids(api["process"][begins]), api["thread"][begins],
+        who.clock.since(api["start"][begins]),
+    )  # fmt: skip
+    yield _ends(
+        "f", table["correlation_id"][joined], table["device"][joined], tid[joined],
+        who.clock.since(table["start"][joined]),
+    )  # fmt: skip
 
 
-def _external(value: int) -> str:
-    return f'"External id":{value},' if value else ""
-
-
-def _failed(code: int) -> str:
-    return f',"return value":{code}' if code else ""
+def _ends(phase: str, key: Array, pid: Array, tid: Array, ts: Int64) -> Events:
+    events = Events(len(key)).number(f',\n{{"ph":"{phase}","id":', key).number(',"pid":', pid).number(',"tid":', tid)
+    return events.time(',"ts":', ts).same(',"cat":"ac2g","name":"ac2g"' + (',"bp":"e"}' if phase == "f" else "}"))

@@ -44,6 +44,10 @@ class Identity:
         found = (self._call_ids[at] == correlation_id) & (np.asarray(correlation_id) != 0)
         return np.where(found, self._call_order[at], -1)
 
+    def pids(self, process: Array) -> Int64:
+        """Process IDs, where 0 is the program's own."""
+        return np.where(process != 0, process.astype(np.int64), self.pid)
+
     def external_ids(self, work: Table) -> Int64:
         """External id of GPU work: that of the operator, else of the region that launched it; 0: none."""
         region = self._region_ids(work["region_instance"])

@@ -13,63 +13,40 @@ from cuptiprof.analysis.kernel_counters import match
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
-from cuptiprof.io.chrome.call_stack import CallStacks
-from cuptiprof.io.chrome.gpu_slices import chunks
+from cuptiprof.io.chrome.call_stack import stack_members
 from cuptiprof.io.chrome.identity import Identity
-from cuptiprof.io.chrome.json_text import microseconds, quoted_codes
+from cuptiprof.io.chrome.json_text import Events
 
 
-def operator_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
+def operator_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]:
     """One slice an operator; what the user named by record_function is an annotation."""
     table = result.tables["operators"]
-    stacks = CallStacks(result)
-    forward_thread = _forward_threads(table)
-    for rows in chunks(len(table)):
-        start = table["start"][rows]
-        yield [
-            f'{{"ph":"X","cat":"{"user_annotation" if scope == USER_SCOPE else "cpu_op"}","name":{name},"pid":{who.pid},'
-            f'"tid":{row},"ts":{ts},"dur":{dur},"args":{{"External id":{instance}{_numbers(sequence, thread)}'
-            f"{shapes}{dtypes}{module}{stack}}}}}"
-            for name, scope, ts, dur, row, instance, sequence, thread, shapes, dtypes, module, stack in zip(
-                quoted_codes(table.codes("name")[rows], table.strings),
-                table["scope"][rows].tolist(),
-                who.clock.ts(start),
-                microseconds(table["end"][rows] - start),
-                tid[rows].tolist(),
-                table["instance"][rows].tolist(),
-                table["sequence"][rows].tolist(),
-                forward_thread[rows].tolist(),
-                _lists(table, "shapes", "Input Dims", rows),
-                _lists(table, "dtypes", "Input type", rows),
-                _texts(table, "module", "Module", rows),
-                stacks.texts(table, rows),
-                strict=True,
-            )
-        ]
+    start, sequence = table["start"], table["sequence"].astype(np.int64)
+    events = Events(len(table))
+    events.text(',\n{"ph":"X","cat":"', (table["scope"] == USER_SCOPE).astype(np.uint8), ["cpu_op", "user_annotation"])
+    events.name('","name":', table.codes("name"), table.strings).number(f',"pid":{who.pid},"tid":', tid)
+    events.time(',"ts":', who.clock.since(start)).time(',"dur":', table["end"] - start)
+    events.number(',"args":{"External id":', table["instance"])
+    events.number(',"Fwd thread id":', _forward_threads(table), sequence != 0)
+    events.number(',"Sequence number":', sequence - 1, sequence != 0)
+    events.text("", *_by_code(table, "shapes", lambda text: _list(text, "Input Dims")))
+    events.text("", *_by_code(table, "dtypes", lambda text: _list(text, "Input type")))
+    events.text("", *_by_code(table, "module", lambda text: f',"Module":{json.dumps(text)}' if text else ""))
+    yield events.text("", *stack_members(result, table)).same("}}")
 
 
-def forward_events(result: Result, who: Identity, tid: Int64) -> Iterator[list[str]]:
+def forward_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]:
     """An arrow from each forward operator to the node of backward that it made."""
     table = result.tables["operators"]
     source = match(table["forward"], table["instance"])
     nodes = np.flatnonzero((table["scope"] == BACKWARD_SCOPE) & (table["forward"] > 0) & (source >= 0))
-    for rows in chunks(len(nodes)):
-        ends = zip(nodes[rows].tolist(), source[nodes[rows]].tolist(), strict=True)
-        ts = who.clock.ts(table["start"][np.r_[nodes[rows], source[nodes[rows]]]])
-        count = len(ts) // 2
-        yield [
-            text
-            for i, (node, made) in enumerate(ends)
-            for text in (
-                f'{{"ph":"s","id":{rows.start + i + 1},"pid":{who.pid},"tid":{tid[made]},"ts":{ts[count + i]},'
-                '"cat":"fwdbwd","name":"fwdbwd"}',
-                f'{{"ph":"f","id":{rows.start + i + 1},"pid":{who.pid},"tid":{tid[node]},"ts":{ts[i]},'
-                '"cat":"fwdbwd","name":"fwdbwd","bp":"e"}',
-            )
-        ]
+    for phase, rows, more in (("s", source[nodes], ""), ("f", nodes, ',"bp":"e"')):
+        events = Events(len(nodes)).number(f',\n{{"ph":"{phase}","id":', np.arange(1, len(nodes) + 1))
+        events.number(f',"pid":{who.pid},"tid":', tid[rows]).time(',"ts":', who.clock.since(table["start"][rows]))
+        yield events.same(f',"cat":"fwdbwd","name":"fwdbwd"{more}}}')
 
 
-def _forward_threads(table: Table) -> Array:
+def _forward_threads(table: Table) -> Int64:
     """Torch's number (1, 2, ...) of the thread on which a node of backward was made; 0 for all other operators."""
     source = match(table["forward"], table["instance"])
     _, number = renumbered(table["thread"])
@@ -77,28 +54,15 @@ def _forward_threads(table: Table) -> Array:
     return np.where(known, number[source].astype(np.int64) + 1, 0) if len(table) else np.zeros(0, np.int64)
 
 
-def _numbers(sequence: int, thread: int) -> str:
-    return f',"Fwd thread id":{thread},"Sequence number":{sequence - 1}' if sequence else ""
+def _list(text: str, key: str) -> str:
+    """A JSON list as a member; nothing where there is none, or it is no list (a damaged file)."""
+    try:
+        value = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        value = None
+    return f',"{key}":{json.dumps(value)}' if isinstance(value, list) else ""
 
 
-def _lists(table: Table, column: str, key: str, rows: slice) -> list[str]:
-    """A column of JSON lists as a member; nothing where there is none, or it is no list (a damaged file)."""
-
-    def member(text: str) -> str:
-        try:
-            value = json.loads(text) if text else None
-        except (ValueError, RecursionError):
-            value = None
-        return f',"{key}":{json.dumps(value)}' if isinstance(value, list) else ""
-
-    return _by_code(table, column, rows, member)
-
-
-def _texts(table: Table, column: str, key: str, rows: slice) -> list[str]:
-    return _by_code(table, column, rows, lambda text: f',"{key}":{json.dumps(text)}' if text else "")
-
-
-def _by_code(table: Table, column: str, rows: slice, member: Callable[[str], str]) -> list[str]:
-    used, which = renumbered(table.codes(column)[rows])
-    texts = [member(str(table.strings[code])) for code in used.tolist()]
-    return [texts[i] for i in which.tolist()]
+def _by_code(table: Table, column: str, member: Callable[[str], str]) -> tuple[Array, list[str]]:
+    used, which = renumbered(table.codes(column))
+    return which, [member(str(table.strings[code])) for code in used.tolist()]
