@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from cuptiprof.cli.argument_types import nanoseconds
 from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
 from cuptiprof.data.result import Result
-from cuptiprof.io.run_folder import RUN_FILE, runs_in
-from cuptiprof.io.runs import open_run
+from cuptiprof.io.rank_folder import open_ranks
 from cuptiprof.report import VIEWS, Report
-from cuptiprof.report.views.by_rank import rank_of
 from cuptiprof.text.nearest import nearest
 
 SUMMARY = "Print reports of a saved run or a torch.profiler trace."
@@ -21,9 +18,6 @@ EXAMPLES = (
     "examples:\n  cuptiprof report run.cuptiprof\n  cuptiprof report trace.json.gz --view regions\n"
     "  cuptiprof report run.cuptiprof --view summary --format json"
 )
-
-_TRACES = (".json", ".json.gz", ".json.zst")
-_SPILL_FILE = "spill.json"  # of what a killed process left
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,13 +42,8 @@ def add_path_arguments(parser: argparse.ArgumentParser) -> None:
 
 def opened(arguments: argparse.Namespace) -> list[Result]:
     """The runs that were asked for, by rank."""
-    results = []
-    for path in _runs(arguments.path):
-        with progress_bar(f"reading {path}") as progress:
-            result = open_run(path, progress)
-        results.append(_filtered(result, arguments.kernels) if arguments.kernels else result)
-    results.sort(key=rank_of)
-    return results
+    results = open_ranks(arguments.path, lambda file: progress_bar(f"reading {file}"))
+    return [_filtered(result, arguments.kernels) if arguments.kernels else result for result in results]
 
 
 def _filtered(result: Result, pattern: str) -> Result:
@@ -63,22 +52,9 @@ def _filtered(result: Result, pattern: str) -> Result:
     result = result.filter(pattern)
     if names and not len(result.kernels):
         near = ", ".join(nearest(pattern, names, 5)) or "(none)"
-        result.metadata["note"] = f"no kernel matched {pattern!r}; the nearest names were: {near}"
+        said = f"no kernel matched {pattern!r}; the nearest names were: {near}"
+        result.metadata["note"] = "; ".join(filter(None, [said, result.metadata.get("note")]))
     return result
-
-
-def _runs(path: str) -> list[str]:
-    """Itself, or of a folder of runs (``run --profile-child-processes``) or of traces (one a rank) each."""
-    if os.path.exists(os.path.join(path, RUN_FILE)):
-        return [path]
-    if runs := [str(run) for run in runs_in(path)]:
-        return runs
-    try:
-        files = sorted(os.listdir(path))
-    except (OSError, ValueError):  # no folder, or one that nobody may read: opening it says so
-        files = []
-    traces = [os.path.join(path, file) for file in files if file.endswith(_TRACES)]
-    return traces if traces and _SPILL_FILE not in files else [path]
 
 
 def _reports(

@@ -57,7 +57,27 @@ def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> 
                 f"{file} holds {len(runs)} runs, one of each process",
                 hint=f"open one of them, such as {runs[0]}; `cuptiprof report {file}` shows them all",
             )
+        if traces := traces_in(file):
+            raise ResultError(
+                f"{file} is no saved run, but holds {len(traces)} traces",
+                hint=f"open one of them, such as {traces[0]}; `cuptiprof report {file}` shows them all",
+            )
     return _read_run(OpenedFolder(file), progress)
+
+
+_TRACES = (".json", ".json.gz", ".json.zst")
+_SPILL_FILE = "spill.json"  # of what a killed process left
+
+
+def traces_in(folder: str | os.PathLike[str]) -> list[Path]:
+    """Files of a folder that are called as traces are, or are databases, by name; none of the folder of a killed process."""
+    try:
+        files = sorted(file for file in Path(folder).iterdir() if file.is_file())
+    except OSError:  # no folder, or one that nobody may read
+        return []
+    if any(file.name == _SPILL_FILE for file in files):
+        return []
+    return [file for file in files if file.name.endswith(_TRACES) or looks_like_database(file)]
 
 
 def _read_run(folder: OpenedFolder, progress: Progress | None) -> Result:
