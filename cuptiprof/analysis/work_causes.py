@@ -50,6 +50,7 @@ def work_causes(result: Result, work: StreamWork, times: Launched) -> WorkCauses
     * On a stream one piece of work begins after the one before it.
     * What is launched after ``cudaStreamWaitEvent`` begins after the last work that was launched before the event was recorded on its stream.
       Where no record of that is there, it is taken to be what ended last on the other streams of the GPU.
+    * Of the nodes of a graph that were launched together one begins after what of them ended last. (Which it waited for is not recorded.)
     * Nothing begins before its launch. Where no launch was recorded, it is what ended last on any stream.
 
     An end that lies after the start (clocks, rounding, programmatic launches) counts as if it lay at it.
@@ -60,7 +61,7 @@ def work_causes(result: Result, work: StreamWork, times: Launched) -> WorkCauses
     cause = np.where(work.is_first, -1, place - 1)
     at = np.where(cause >= 0, np.minimum(work.end[cause], work.start), _NEVER) if count else place
     others = [(cause, at)]
-    for other in (_events(result, work, times), _ended_last(work, ~known)):
+    for other in (_events(result, work, times), _of_one_launch(work, times), _ended_last(work, ~known)):
         if not (other >= 0).any():
             continue
         ended = np.where(other >= 0, np.minimum(work.end[other], work.start), _NEVER)
@@ -101,6 +102,20 @@ def _events(result: Result, work: StreamWork, times: Launched) -> Int64:
         np.argsort(work.end[source[known]], kind="stable")
     ]  # of several waits the last to end is written last
     out[following[known]] = source[known]
+    return out
+
+
+def _of_one_launch(work: StreamWork, times: Launched) -> Int64:
+    """Of what was launched with others by one call, the one of them that ended last before each began; -1: none, and of all else."""
+    out = np.full(len(work.start), -1, np.int64)
+    known = np.flatnonzero(times.call >= 0)
+    _, call = renumbered(times.call[known])
+    shared = np.bincount(call)[call] > 1 if len(call) else call > 0
+    mine = known[shared]
+    if len(mine):
+        used, group = renumbered(times.call[mine])
+        place = Sections(group, work.end[mine], len(used)).last(group.astype(np.int64), work.start[mine])
+        out[mine] = np.where(place >= 0, mine[np.maximum(place, 0)], -1)
     return out
 
 

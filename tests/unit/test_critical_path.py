@@ -138,6 +138,24 @@ def test_without_calls_what_ended_last_is_the_cause() -> None:
     assert found == [("UNKNOWN", 10, 30), ("WORK", 30, 55), ("GAP", 55, 60), ("WORK", 60, 90)]
 
 
+def test_nodes_of_a_graph_come_one_after_the_other() -> None:
+    tables = {
+        "kernels": [
+            kernel("first", 20, 50, 1), kernel("left", 52, 90, 1, stream=8), kernel("right", 53, 70, 1, stream=9), kernel("join", 93, 99, 1),
+        ],
+        "api_calls": [call("cudaGraphLaunch", 10, 15, 1)],
+    }  # fmt: skip
+    expected = [
+        ("LAUNCH", 10, 20),
+        ("WORK", 20, 50),
+        ("GAP", 50, 52),
+        ("WORK", 52, 90),
+        ("GAP", 90, 93),
+        ("WORK", 93, 99),
+    ]
+    assert pieces(make_result(tables)) == expected
+
+
 def test_a_stream_that_waits_for_an_unknown_event() -> None:
     """A trace that does not say which record an event stands for: what ended last on the GPU before the work."""
     tables = {
