@@ -63,10 +63,22 @@ def launch_sizes(result: Result) -> dict[int, LaunchSizes]:
     devices, configs = result.devices, result.launch_configs
     columns = ("device", "num_multiprocessors", "compute_capability_major", "compute_capability_minor")
     return {
-        ordinal: _on(configs, sms, chip_limits(major, minor))
-        for ordinal, sms, major, minor in zip(*(devices[c].tolist() for c in columns), strict=True)
+        ordinal: _on(configs, sms, chip_limits(major, minor) if nvidia else None)
+        for ordinal, sms, major, minor, nvidia in zip(
+            *(devices[c].tolist() for c in columns), is_nvidia(devices), strict=True
+        )
         if sms
     }
+
+
+def is_nvidia(devices: Table) -> list[bool]:
+    """Of each row whether compute capability and warps are NVIDIA's: files of other makers' GPUs have numbers there as well."""
+    return [
+        major > 0 and threads in (0, 32) and not str(name).startswith("AMD")
+        for name, threads, major in zip(
+            *(devices[c].tolist() for c in ("name", "threads_per_warp", "compute_capability_major")), strict=True
+        )
+    ]
 
 
 def _on(configs: Table, sms: int, chip: ChipLimits | None) -> LaunchSizes:

@@ -161,7 +161,8 @@ def test_copies() -> None:
     assert set(found(copied(1 << 20, 10 * US, src_kind=1))) == {"pageable_copies"}
     assert set(found(copied(65_535, 10 * US, 10, src_kind=1))) == {"small_copies"}
     assert set(found(copied(65_536, 10 * US, 10))) == {"exposed_copies"}
-    assert "to the host" in found(copied(1 << 20, 10 * US, copy_kind=2))["exposed_copies"].text
+    back = found(copied(1 << 20, 10 * US, copy_kind=2))["exposed_copies"]
+    assert "to the host" in back.text and "results" in back.try_ and "next batch" in pinned.try_
     assert found(copied(1 << 20, 10 * US, copy_kind=8)) == {}  # within the GPU
     beside = copied(1 << 20, 20 * US)
     hidden = make_result({"kernels": [kernel(0, MS)], "memcpys": list(beside.memcpys.rows())})
@@ -261,6 +262,22 @@ def test_tensor_cores() -> None:
     assert "tensor_cores" not in found(mostly)
 
 
+def test_gpus_of_others() -> None:
+    """A gfx90a says that its compute capability is 9.0."""
+    amd = {**A100, "name": "AMD Radeon Graphics", "threads_per_warp": 64, "compute_capability_major": 9}
+    for run in (
+        launched(216 + 108, 1024, 100 * US),
+        launched(108 * 32, 48, 40 * US),
+        products("some_gemm", "aten::addmm"),
+    ):
+        tables = {name: list(table.rows()) for name, table in run.tables.items() if len(table)}
+        assert advise(run).findings
+        other = advise(make_result({**tables, "devices": [amd]}))
+        assert other.findings == [] and other.notes == []
+    (use,) = make_result({**tables, "devices": [amd]}).overview().content.facts["use"]
+    assert use["occupancy_pct"] is None
+
+
 def test_communication() -> None:
     def run(hidden: int) -> Result:
         return make_result(
@@ -318,6 +335,21 @@ def test_memory() -> None:
     assert found(run(limit)) == {}
 
 
+def test_ways_of_parallel_training() -> None:
+    busy = {"kernels": [kernel(0, MS)]}
+
+    def rules(**tables: Any) -> list[str]:
+        return [finding.rule for finding in advise(make_result({**busy, **tables})).findings]
+
+    scope = {"start": 0, "end": 1, "instance": 1}
+    assert rules(operators=[{"name": "DataParallel.forward", **scope}]) == ["data_parallel"]
+    assert rules(regions=[{"name": "DistributedDataParallel.forward", "path": "d", **scope}]) == []
+    assert rules(operators=[{"name": "gloo:all_reduce", **scope}]) == ["gloo"]
+    assert rules(collectives=[{"name": "all_reduce", "backend": "gloo", **scope}]) == ["gloo"]
+    assert rules(collectives=[{"name": "all_reduce", "backend": "nccl", **scope}]) == []
+    assert advise(make_result({"operators": [{"name": "gloo:all_reduce", **scope}]})).findings == []  # no GPU
+
+
 def test_losses_make_numbers_doubtful() -> None:
     lossy = make_result(
         {"kernels": [kernel(0, MS)]}, losses={"pool_exhausted": 3, "cupti_dropped": 1, "filter_rejected": 9}
@@ -327,6 +359,8 @@ def test_losses_make_numbers_doubtful() -> None:
         doubt.rule == "losses" and doubt.saves == 0 and "3 pool_exhausted" in doubt.text and "1 more kind" in doubt.text
     )
     assert advise(make_result({"kernels": [kernel(0, MS)]}, losses={"filter_rejected": 9})).findings == []
+    (imported,) = advise(Result(lossy.tables, {"device": "import:x.json"}, lossy.losses)).findings
+    assert "budget" in doubt.try_ and "budget" not in imported.try_
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ _OF_THE_GPU: tuple[Rule, ...] = (
     kernel_advice.tensor_cores,
     counter_advice.counted_kernels,
     run_advice.memory,
+    run_advice.ways_of_parallel_training,
     run_advice.losses,
 )
 

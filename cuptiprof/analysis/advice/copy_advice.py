@@ -18,6 +18,7 @@ from cuptiprof.text.units import format_byte_rate, format_bytes, format_time
 
 _PAGEABLE = enums.code_of(enums.MEMORY_KINDS, "Pageable")
 _TO_DEVICE = [code for code, name in enums.MEMCPY_KINDS.items() if name in ("HtoD", "HtoA")]
+_TO_GPU = "to the GPU"
 _TO_HOST = [code for code, name in enums.MEMCPY_KINDS.items() if name in ("DtoH", "AtoH")]
 
 
@@ -30,14 +31,15 @@ def host_copies(evidence: Evidence) -> Iterator[Suggestion]:
     to_device, to_host = np.isin(kind, _TO_DEVICE), np.isin(kind, _TO_HOST)
     pageable = (copies["src_kind"] == _PAGEABLE) & to_device | (copies["dst_kind"] == _PAGEABLE) & to_host
     small = (size > 0) & (size < SMALL_COPY.value)
-    for direction, mask in (("to the GPU", to_device), ("to the host", to_host)):
+    for direction, mask in ((_TO_GPU, to_device), ("to the host", to_host)):
         yield from _finding(evidence, mask & small, "small_copies", "Small copies", direction,
             "Put what belongs together into one copy; make small tensors on the GPU; read results back once in many steps.")  # fmt: skip
         yield from _finding(evidence, mask & pageable & ~small, "pageable_copies", "Copies of pageable memory", direction,
             "Pinned memory copies faster, and beside kernels: DataLoader(pin_memory=True), tensor.pin_memory(), "
             ".to(device, non_blocking=True).")  # fmt: skip
         yield from _finding(evidence, mask & ~pageable & ~small, "exposed_copies", "Copies beside which nothing runs", direction,
-            "Copy the next batch in a stream of its own while this one is computed (non_blocking=True, a prefetcher).")  # fmt: skip
+            "Copy the next batch in a stream of its own while this one is computed (non_blocking=True, a prefetcher)." if direction == _TO_GPU else
+            "Copy results into pinned memory in a stream of its own (non_blocking=True), and read them a step later.")  # fmt: skip
 
 
 def _finding(

@@ -12,6 +12,7 @@ from cuptiprof.analysis.advice.heaviest_place import of_work
 from cuptiprof.analysis.advice.suggestion import Suggestion
 from cuptiprof.analysis.kernel_counters import Float64
 from cuptiprof.analysis.launch_facts import kernel_of_range, launch_facts
+from cuptiprof.analysis.launch_sizes import is_nvidia
 from cuptiprof.analysis.thresholds import WORTH
 from cuptiprof.data.codes import distinct_rows, renumbered
 from cuptiprof.data.tables import Array
@@ -88,9 +89,11 @@ def counted_kernels(evidence: Evidence) -> Iterator[Suggestion]:
 
 
 def would_tell_more(evidence: Evidence) -> str:
-    """The line that says which counters would tell more; "" where they were read, or nothing computes."""
-    counters = evidence.result.counters
-    if not evidence.compute or (rules.COMPUTE in counters and rules.MEMORY in counters):
+    """The line that says which counters would tell more; "" where they were read, nothing computes, or there are no
+    such."""
+    counters, devices = evidence.result.counters, evidence.result.devices
+    others_gpu = len(devices) > 0 and not any(is_nvidia(devices))
+    if not evidence.compute or others_gpu or (rules.COMPUTE in counters and rules.MEMORY in counters):
         return ""
     name = evidence.names.names[int(np.argmax(evidence.time_by_name))]
     longest = shorten([name], _NAME)[name]

@@ -11,7 +11,7 @@ from cuptiprof.analysis.advice.heaviest_place import in_sentence, last_name, of_
 from cuptiprof.analysis.advice.suggestion import Candidate, Place, Suggestion
 from cuptiprof.analysis.aggregate import Int64, sum_by_group
 from cuptiprof.analysis.kernel_counters import Float64
-from cuptiprof.analysis.launch_sizes import launch_sizes, of_kernels
+from cuptiprof.analysis.launch_sizes import is_nvidia, launch_sizes, of_kernels
 from cuptiprof.analysis.tensor_cores import is_eligible
 from cuptiprof.analysis.thresholds import OCCUPANCY_GAIN, TAIL, TENSOR_CC, TENSOR_SHARE, WARP, WORTH
 from cuptiprof.data.chips import flops_per_clock
@@ -35,7 +35,7 @@ def launch_shapes(evidence: Evidence) -> Iterator[Candidate]:
         odd = 1 - threads / (np.ceil(threads / WARP.value) * WARP.value)
         low = np.maximum(1 - achieved / OCCUPANCY_GAIN.value, 0.0)
         free[device] = few
-        lanes[device] = np.where(few > 0, 0.0, odd)
+        lanes[device] = np.where((few > 0) | (size.chip is None), 0.0, odd)
         tails[device] = _tail(size.waves)
         missing[device] = np.where((few > 0) | (odd > 0), 0.0, low)
     yield from _by_name(evidence, free, "few_blocks", "Fewer blocks than SMs",
@@ -115,10 +115,9 @@ def _tensor_gain(evidence: Evidence) -> Float64:
     devices = evidence.result.devices
     out = np.zeros(len(evidence.result.kernels))
     rates = flops_per_clock()
-    for device, major, minor in zip(
-        *(devices[c].tolist() for c in ("device", "compute_capability_major", "compute_capability_minor")), strict=True
-    ):
-        if major < TENSOR_CC.value:
+    columns = ("device", "compute_capability_major", "compute_capability_minor")
+    for device, major, minor, nvidia in zip(*(devices[c].tolist() for c in columns), is_nvidia(devices), strict=True):
+        if not nvidia or major < TENSOR_CC.value:
             continue
         of = rates.get((major, minor), {})
         gain = 1 - of["float32"] / of["half"] if of.get("half") else 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,7 +24,9 @@ from cuptiprof.analysis.thresholds import (
     WORTH,
 )
 from cuptiprof.analysis.timeline import hidden
+from cuptiprof.data.codes import distinct
 from cuptiprof.data.result import Losses
+from cuptiprof.data.tables import Table
 from cuptiprof.text.units import format_bytes, format_time
 
 _ROLES = {"kernel": "kernels", "memcpy": "copies", "memset": "sets", "communication": "communication", "runtime": "CUDA calls",
@@ -96,12 +99,41 @@ def memory(evidence: Evidence) -> Iterator[Suggestion]:
                 "Activation checkpointing, a smaller batch with gradient accumulation, FP16 or BF16, sharded optimizer state.")  # fmt: skip
 
 
+def ways_of_parallel_training(evidence: Evidence) -> Iterator[Suggestion]:
+    """DataParallel, and collectives of gloo where there are GPUs: those of the plugin's recommendations that are not of a time."""
+    result = evidence.result
+    if not evidence.gpus:
+        return
+    if any(_names(table, _DATA_PARALLEL) for table in (result.operators, result.regions)):
+        yield Suggestion("data_parallel", "DataParallel", Place(), 0, 0,
+            "torch.nn.DataParallel was used: one process for all GPUs, which copies the model to each of them in every step.",
+            "DistributedDataParallel, a process a GPU.")  # fmt: skip
+    if _names(result.collectives, "gloo", "backend") or any(
+        _names(table, _GLOO) for table in (result.operators, result.regions)
+    ):
+        yield Suggestion("gloo", "Collectives by gloo", Place(), 0, 0,
+            "Collectives ran by gloo, through the memory of the host, though the program uses GPUs.",
+            "torch.distributed.init_process_group(\"nccl\") for tensors on GPUs.")  # fmt: skip
+
+
+def _names(table: Table, wanted: str | re.Pattern[str], column: str = "name") -> bool:
+    """Whether any row has that name."""
+    texts = (str(table.strings[code]) for code in distinct(table.codes(column)).tolist())
+    return any(text == wanted if isinstance(wanted, str) else wanted.match(text) is not None for text in texts)
+
+
+_DATA_PARALLEL = "DataParallel.forward"
+_GLOO = re.compile("gloo:")
+
+
 def losses(evidence: Evidence) -> Iterator[Suggestion]:
     """What was lost, so that numbers are too small."""
     lost = {name: count for name, count in evidence.result.losses.items() if count and name not in Losses.NOT_A_LOSS}
     if lost:
         worst = max(lost, key=lambda name: lost[name])
+        imported = str(evidence.result.metadata.get("device", "")).startswith("import:")
         yield Suggestion("losses", "Numbers are incomplete", Place(), 0, 0,
-            f"{lost[worst]:,} {worst} ({Losses.DOCS[worst]}){f' and {len(lost) - 1} more kinds of losses' if len(lost) > 1 else ''}: times, counts "
-            "and so this advice may be wrong.",
+            f"{lost[worst]:,} {worst} ({Losses.DOCS[worst]}){f' and {len(lost) - 1} more kinds of losses' if len(lost) > 1 else ''}: what is said here may be "
+            "wrong.",
+            "Record a trace from before the first launch to after the last work." if imported else
             "A larger budget, keep=\"spill\", fewer activities, a shorter recording; \"Losses\" in the documentation says which loss asks for what.")  # fmt: skip
