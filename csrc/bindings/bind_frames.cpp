@@ -70,6 +70,14 @@ void register_frames(py::module_& m) {
       py::arg("module_class"), py::arg("call"),
       "Launches know the module whose call, frames of this code, they are made in; the class tells of "
       "deaths.");
+  m.def(
+      "watch_recomputing",
+      [](const py::object& call) {
+        code_of(call);
+        watch_recomputing(call.ptr());
+      },
+      py::arg("call"),
+      "Of launches right below frames of this code, until unwatch_modules(), no module is known.");
   m.def("unwatch_modules", &unwatch_modules, "Leaves the class as it was.");
   m.def(
       "name_living_modules",

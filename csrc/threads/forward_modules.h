@@ -38,6 +38,10 @@ class ForwardModules {
     return key == key_of(thread, sequence) && e.key.load(std::memory_order_relaxed) == key ? module
                                                                                            : kUnknownModule;
   }
+  [[nodiscard]] bool knows(uint64_t thread, uint64_t sequence) const noexcept {
+    return x_entries && x_entries[place_of(thread, sequence)].key.load(std::memory_order_acquire) ==
+                            key_of(thread, sequence);
+  }
 
  private:
   static constexpr size_t kEntries = size_t{1} << 20;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "threads/module_table.h"
 #include "threads/scope_trie.h"
@@ -24,6 +25,12 @@ struct NodeModule {
   // That of the operator which made it (ForwardModules::find); 0: it is no such node.
   uint32_t module = 0;
   uint32_t around = 0;  // what runs on this thread when the node begins: work of this one is the node's
+};
+
+// What an operator makes: nodes of the numbers from `first` on, in the module that ran when it began.
+struct NodesMade {
+  uint64_t first = 0;
+  uint32_t module = 0;  // 0: nobody asks
 };
 
 // In the place of a module: the node that begins next inside says which.
@@ -42,13 +49,14 @@ class OpenOperators {
   }
   // Owner, where there is room. `call`: which operator it is, as long as it runs; `id`: of its event, 0:
   // none; `of`: of a node of backward.
-  void push(uint64_t call, uint32_t label, uint64_t id, const NodeModule& of = {}) noexcept {
+  void push(uint64_t call, uint32_t label, uint64_t id, const NodeModule& of = {},
+            const NodesMade& makes = {}) noexcept {
     const uint32_t n = depth();
-    put(n, call, id, label, of);
+    put(n, call, id, label, of, makes);
     x_depth.store(n + 1, std::memory_order_release);
   }
   // Owner: the operator ends. False: it is not open here. `id`: of its event.
-  bool pop(uint64_t call, uint64_t* id) noexcept {
+  bool pop(uint64_t call, uint64_t* id, NodesMade* made) noexcept {
     settle();
     const uint32_t n = depth();
     uint32_t at = n;
@@ -56,9 +64,13 @@ class OpenOperators {
       if (at-- == 0) return false;
     } while (x_entries[at].call.load(std::memory_order_relaxed) != call);
     *id = x_entries[at].id.load(std::memory_order_relaxed);
+    *made = x_entries[at].makes;
     take_out(at);
     return true;
   }
+  // Owner: how many with an event were open when a session began, since it was last asked: their ends are
+  // nobody's, and write none.
+  [[nodiscard]] uint32_t take_forgotten() noexcept { return std::exchange(x_forgotten, 0); }
 
   // Any other thread: its event's ID, where it is open here.
   bool id_of(uint64_t call, uint64_t* id) const noexcept {
@@ -130,18 +142,21 @@ class OpenOperators {
     std::atomic<uint64_t> call{0};
     std::atomic<uint64_t> id{0};
     std::atomic<uint32_t> label{0}, module{0}, around{0};
+    NodesMade makes;  // the owner's alone
   };
   static uint32_t epoch() noexcept { return g_operators_epoch.load(std::memory_order_relaxed); }
   uint32_t depth() const noexcept { return x_depth.load(std::memory_order_relaxed); }
   uint32_t label(uint32_t i) const noexcept { return x_entries[i].label.load(std::memory_order_relaxed); }
 
-  void put(uint32_t at, uint64_t call, uint64_t id, uint32_t label, const NodeModule& of) noexcept {
+  void put(uint32_t at, uint64_t call, uint64_t id, uint32_t label, const NodeModule& of,
+           const NodesMade& makes) noexcept {
     Entry& e = x_entries[at];
     e.call.store(0, std::memory_order_release);
     e.id.store(id, std::memory_order_release);
     e.label.store(label, std::memory_order_relaxed);
     e.module.store(of.module, std::memory_order_relaxed);
     e.around.store(of.around, std::memory_order_relaxed);
+    e.makes = makes;
     e.call.store(call, std::memory_order_release);
     x_known = std::min(x_known, at);
   }
@@ -151,7 +166,8 @@ class OpenOperators {
       const Entry& from = x_entries[i + 1];
       put(i, from.call.load(std::memory_order_relaxed), from.id.load(std::memory_order_relaxed),
           from.label.load(std::memory_order_relaxed),
-          {from.module.load(std::memory_order_relaxed), from.around.load(std::memory_order_relaxed)});
+          {from.module.load(std::memory_order_relaxed), from.around.load(std::memory_order_relaxed)},
+          from.makes);
     }
     x_depth.store(n - 1, std::memory_order_release);
     x_known = std::min(x_known, at);
@@ -159,6 +175,8 @@ class OpenOperators {
   // What is of an earlier session, and what ended on other threads, goes.
   void settle() noexcept {
     if (x_epoch.load(std::memory_order_relaxed) != epoch()) [[unlikely]] {
+      for (uint32_t i = 0; i < depth(); ++i)
+        x_forgotten += x_entries[i].id.load(std::memory_order_relaxed) != 0;
       clear();
       x_epoch.store(epoch(), std::memory_order_release);
     }
@@ -186,6 +204,7 @@ class OpenOperators {
   std::atomic<bool> x_any_ended{false};
   uint32_t x_known = 0;  // so many of x_nodes are those of the entries
   uint32_t x_around = 0;
+  uint32_t x_forgotten = 0;
   std::array<std::atomic<uint64_t>, 8> x_ended{};  // calls; 0: free
   uint32_t x_nodes[kMax] = {};
   Entry x_entries[kMax];

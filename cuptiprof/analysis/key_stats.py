@@ -133,11 +133,12 @@ def _shapes(result: Result, codes: Int64) -> tuple[Int64, list[str]]:
     """Shapes as torch.profiler tells them apart, and their texts: lists of tensors are [] there."""
     used, which = renumbered(codes)
     known: dict[str, int] = {}
-    ids = [known.setdefault(_flat(str(result.operators.strings[code])), len(known)) for code in used.tolist()]
+    ids = [known.setdefault(flat_shapes(str(result.operators.strings[code])), len(known)) for code in used.tolist()]
     return np.asarray(ids, np.int64)[which], list(known)
 
 
-def _flat(text: str) -> str:
+def flat_shapes(text: str) -> str:
+    """The JSON of ``operators.shapes`` as torch.profiler shows it to Python: lists of tensors are [] there. What is no such JSON, as it is."""
     if "[[[" not in text and ", [[" not in text:
         return text
     try:

@@ -18,6 +18,7 @@ UNATTRIBUTED = "(unattributed)"
 """What a module is called of which it is not known, or not sure, where it was."""
 
 _WHERE = "torch.nn.modules.module"
+_CHECKPOINTS = "torch.utils.checkpoint"
 _HINT = 'leave "modules" out of sources=; docs/pytorch-modules.md says which versions can be followed'
 
 
@@ -30,21 +31,25 @@ class TorchModules:
     """
 
     def __init__(self) -> None:
-        self._waiting = WhenImported(_WHERE, self._imported)
+        self._waiting = [WhenImported(_WHERE, self._imported), WhenImported(_CHECKPOINTS, _watch_recomputing)]
 
     def __enter__(self) -> TorchModules:
-        torch = sys.modules.get(_WHERE)
-        if torch is None:
-            self._waiting.wait()
-        else:
-            self._imported(torch)
+        for name, waiting, imported in zip(
+            (_WHERE, _CHECKPOINTS), self._waiting, (self._imported, _watch_recomputing), strict=True
+        ):
+            module = sys.modules.get(name)
+            if module is None:
+                waiting.wait()
+            else:
+                imported(module)
         return self
 
     def _imported(self, torch: ModuleType) -> None:
         _core.watch_modules(torch.Module, call_of_modules(torch.Module))
 
     def __exit__(self, *_: object) -> None:
-        self._waiting.remove()
+        for waiting in self._waiting:
+            waiting.remove()
         _core.unwatch_modules()
 
     def started(self) -> None:
@@ -61,6 +66,14 @@ class TorchModules:
         """Path by number, of the modules whose place is sure, now that all is launched."""
         _core.name_living_modules()
         return _core.module_names()
+
+
+def _watch_recomputing(checkpoints: ModuleType) -> None:
+    """What a checkpoint computes again is asked for by a node of backward that may be another module's than the function is."""
+    initial = getattr(getattr(checkpoints, "_checkpoint_hook", None), "__init__", None)
+    for code in getattr(getattr(initial, "__code__", None), "co_consts", ()):
+        if isinstance(code, CodeType) and code.co_name == "unpack_hook":
+            _core.watch_recomputing(code)
 
 
 def call_of_modules(module_class: Any) -> CodeType:

@@ -13,6 +13,7 @@ from cuptiprof.analysis.flops import operator_flops
 from cuptiprof.analysis.gpu_work import named_work
 from cuptiprof.analysis.host_tree import HostKind, host_tree
 from cuptiprof.analysis.kernel_counters import match
+from cuptiprof.analysis.key_stats import flat_shapes
 from cuptiprof.analysis.operator_stacks import frame_texts, operator_origins
 from cuptiprof.data.result import Result
 from cuptiprof.torch_profiler.from_torch import DeviceType, function_event_classes
@@ -78,7 +79,8 @@ def _host_events(result: Result, classes: Any) -> Iterator[Any]:
             start_us=start,
             end_us=end,
             fwd_thread=forward,
-            input_shapes=_shapes(str(operators.strings[shapes])),
+            input_shapes=_shapes(flat_shapes(str(operators.strings[shapes]))),
+            structured_input_shapes=_shapes(str(operators.strings[shapes])),
             stack=list(texts[stack]),
             scope=scope,
             sequence_nr=sequence - 1,

@@ -170,6 +170,17 @@ def test_refused_methods() -> None:
     assert type(events).__module__ == "torch.autograd.profiler_util" and any(e.name == "aten::mm" for e in events)
 
 
+def test_shapes_of_lists_of_events() -> None:
+    """As torch says them: twice, once without those in lists."""
+    x = torch.ones(2, 3)
+    options: dict[str, Any] = {"activities": [profiler.ProfilerActivity.CPU], "record_shapes": True}
+    with profiler.profile(device="sim", **options) as mine, torch.profiler.profile(**options) as theirs:
+        torch.cat([x, x], 1)
+    for events in (mine.events(), theirs.events()):
+        *_, event = (e for e in events if e.name == "aten::cat")  # while it starts, torch.profiler has some of its own
+        assert (event.input_shapes, event.structured_input_shapes) == ([[], []], [[[2, 3], [2, 3]], []])
+
+
 def test_without_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"

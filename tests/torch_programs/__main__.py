@@ -9,7 +9,7 @@ import time
 import traceback
 
 from torch_programs.compare import columns, differences, lies_found
-from torch_programs.programs import PROGRAMS
+from torch_programs.found import PROGRAMS
 from torch_programs.running import run
 from torch_programs.truth import NotedSimulation
 

@@ -10,8 +10,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from torch_programs.backend import NAME
-
-UNKNOWN = "(unattributed)"
+from torch_programs.nodes import UNKNOWN
 
 
 def mlp(name: str = "Perceptron", wide: int = 8) -> nn.Module:

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from torch_programs.truth import Truth
 
 MODULE = "torch_programs.module"
-_PARENT = "parent_"  # torch's own, where anomalies are looked for
+UNKNOWN = "(unattributed)"
+_PARENT = "parent_"
+"""torch's own, where anomalies are looked for: the node that was evaluated when this one was made."""
 
 
 def node_module(node: Any) -> str:
     """Path of the module whose forward made it; "": of none."""
     while MODULE not in node.metadata:
-        node = node.metadata.get(
-            "parent_"
-        )  # where anomalies are looked for: the node that was evaluated when this one was made
+        node = node.metadata.get(_PARENT)
         if node is None:
             return ""
     return str(node.metadata[MODULE])
@@ -49,18 +49,23 @@ def _followed(forward: Any, truth: Truth, path: str) -> Any:
     return followed
 
 
+def made_in_a_hook(tensor: torch.Tensor | None, path: str) -> torch.Tensor | None:
+    """The node that made it is the hook's, wherever it came from."""
+    if tensor is not None and tensor.grad_fn is not None:
+        tensor.grad_fn.metadata[MODULE] = path
+    return tensor
+
+
 def mark(value: Any, path: str) -> None:
-    """The nodes that lead here and that nobody has marked."""
+    """The nodes that lead here and that nobody has marked, but for those that the engine made before."""
     nodes: list[Any] = []
     _collect(value, nodes)
+    evaluated = torch._C._current_autograd_node()
     while nodes:
         node = nodes.pop()
-        if (
-            node is None
-            or node.name().endswith("AccumulateGrad")
-            or MODULE in node.metadata
-            or _PARENT in node.metadata
-        ):
+        if node is None or node.name().endswith("AccumulateGrad") or MODULE in node.metadata:
+            continue
+        if node.metadata.get(_PARENT, evaluated) is not evaluated:
             continue
         node.metadata[MODULE] = path
         nodes += [n for n, _ in node.next_functions]

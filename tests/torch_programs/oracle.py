@@ -42,4 +42,10 @@ class Oracle:
             self.paths[int(event.name.removeprefix(_MARK))] = around
         for child in event.children:
             # Engine threads begin anew: torch puts their work below what is open on the thread that made the nodes.
-            self._walk(child, (*around, event.name) if child.start_tid == event.start_tid else ())
+            if child.start_tid != event.start_tid:
+                self._walk(child, ())
+            # What begins in the nanosecond in which another ends is inside of it, says torch.
+            elif child.start_time_ns >= event.end_time_ns:
+                self._walk(child, around)
+            else:
+                self._walk(child, (*around, event.name))

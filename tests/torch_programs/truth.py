@@ -69,11 +69,13 @@ class Truth:
 
     Attributes:
         marks: torch's profiler shall hear of each launch, as an empty scope "launch N" right after it.
+        kept: models that shall live as long as the session, although their threads have ended.
     """
 
     def __init__(self) -> None:
         self.rows: list[Launch] = []
         self.marks = False
+        self.kept: list[Any] = []
         self._steps = 0
         self._here = _Here()
         self._lock = threading.Lock()  # a launch and its note are one thing, and so is a step

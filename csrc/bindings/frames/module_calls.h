@@ -14,7 +14,14 @@ namespace cuptiprof::frames {
 class ModuleCall {
  public:
   void look_at(Frame* f) noexcept {
-    if (x_found || code_of(f) != x_call) return;
+    if (x_found) return;
+    const PyCodeObject* code = code_of(f);
+    if (code == x_recomputing) {
+      x_found = true;
+      x_number = kUnknownModule;
+      return;
+    }
+    if (code != x_call) return;
     const PyObject* self = first_local(f);
     if (!self) return;
     x_found = true;
@@ -25,11 +32,12 @@ class ModuleCall {
       ask_for_names();
   }
   [[nodiscard]] bool is_found() const noexcept { return x_found; }
-  // Number in g_module_table; 0: none runs.
+  // Number in g_module_table, or kUnknownModule; 0: none runs.
   [[nodiscard]] uint32_t module() const noexcept { return x_number; }
 
  private:
   const PyCodeObject* x_call = g_module_call.load(std::memory_order_relaxed);
+  const PyCodeObject* x_recomputing = g_recomputing_call.load(std::memory_order_relaxed);
   uint32_t x_number = 0;
   bool x_found = false;
 };

@@ -35,9 +35,10 @@ class Owned {
 };
 
 // Of a session, each a reference; changed with the GIL.
-PyObject* g_class = nullptr;  // torch.nn.Module
-PyObject* g_del = nullptr;    // what is its __del__ meanwhile
-PyObject* g_call = nullptr;   // g_module_call
+PyObject* g_class = nullptr;        // torch.nn.Module
+PyObject* g_del = nullptr;          // what is its __del__ meanwhile
+PyObject* g_call = nullptr;         // g_module_call
+PyObject* g_recomputing = nullptr;  // g_recomputing_call
 std::atomic<bool> g_asked{false};
 
 bool is_module(PyObject* o) noexcept {
@@ -282,8 +283,16 @@ bool watch_modules(PyObject* module_class, PyObject* call) {
   return true;
 }
 
+void watch_recomputing(PyObject* call) {
+  PyObject* before = std::exchange(g_recomputing, Py_NewRef(call));
+  g_recomputing_call.store(reinterpret_cast<const PyCodeObject*>(call));
+  Py_XDECREF(before);
+}
+
 void unwatch_modules() noexcept {
   g_module_call.store(nullptr);
+  g_recomputing_call.store(nullptr);
+  Py_CLEAR(g_recomputing);
   if (!g_class) return;
   // What somebody else put there stays.
   if (PyDict_GetItemString(reinterpret_cast<PyTypeObject*>(g_class)->tp_dict, "__del__") == g_del)

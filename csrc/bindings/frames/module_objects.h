@@ -15,13 +15,17 @@ namespace cuptiprof {
 
 // The code of torch.nn.Module._wrapped_call_impl while a session asks for modules; null: none does.
 inline std::atomic<const PyCodeObject*> g_module_call{nullptr};
+// The code that computes once more what a checkpoint did not keep, inside of whatever node of backward asks
+// first: what is called directly below is of nobody knows which module.
+inline std::atomic<const PyCodeObject*> g_recomputing_call{nullptr};
 
 // The rest is called with the GIL, unless it says otherwise. False: Python raised.
 
 // From now on frames that run `call` are calls of modules, and deaths of objects of `module_class` are told.
 // Throws Error.
 bool watch_modules(PyObject* module_class, PyObject* call);
-// Leaves the class as it was. At any time, also twice.
+void watch_recomputing(PyObject* call);
+// Leaves the class as it was, and forgets both codes. At any time, also twice.
 void unwatch_modules() noexcept;
 
 // Names every living module that has none, and looks whether the others are still where they were.

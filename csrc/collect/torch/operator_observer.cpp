@@ -1,5 +1,6 @@
 #include "collect/torch/operator_observer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -39,7 +40,10 @@ NoContext operator_begins(const RecordFunction& call) {
   }
   if (slot->torch_thread.load(std::memory_order_relaxed) == 0) [[unlikely]]
     slot->torch_thread.store(field<uint64_t>(call, g_layout.thread), std::memory_order_relaxed);
-  if (!slot->operators.has_room()) [[unlikely]] {
+  const bool has_room = slot->operators.has_room();
+  if (const uint32_t forgotten = slot->operators.take_forgotten()) [[unlikely]]
+    slot->open_regions -= std::min(slot->open_regions, forgotten);
+  if (!has_room) [[unlikely]] {
     count(g_region_overflow);
     return {};
   }
@@ -50,8 +54,8 @@ NoContext operator_begins(const RecordFunction& call) {
       scope == kBackwardScope ? field<uint64_t>(call, g_layout.forward_thread) : 0;
   const int64_t sequence = field<int64_t>(call, g_layout.sequence);
   const OperatorModule of =
-      module_of_operator(*slot, name, scope == kBackwardScope,
-                         slot->torch_thread.load(std::memory_order_relaxed), forward_thread, sequence);
+      module_of_operator(*slot, name, scope, slot->torch_thread.load(std::memory_order_relaxed),
+                         forward_thread, sequence, g_library.next_node);
   uint64_t id = 0;
   if (level == ScopeLevel::kFull) {
     const uint64_t task = task_of_operator();
@@ -76,7 +80,7 @@ NoContext operator_begins(const RecordFunction& call) {
     if (id == 0) [[unlikely]]
       return {};
   }
-  slot->operators.push(reinterpret_cast<uint64_t>(&call), label, id, of.node);
+  slot->operators.push(reinterpret_cast<uint64_t>(&call), label, id, of.node, of.makes);
   return {};
 }
 
@@ -111,7 +115,10 @@ void operator_ends(const RecordFunction& call, void*) {
     return count(g_beyond_slots);
   uint64_t id = 0;
   const auto address = reinterpret_cast<uint64_t>(&call);
-  if (slot->operators.pop(address, &id)) [[likely]] {
+  NodesMade made;
+  if (slot->operators.pop(address, &id, &made)) [[likely]] {
+    if (made.module != 0)
+      operator_made(made, slot->torch_thread.load(std::memory_order_relaxed), g_library.next_node());
     if (id != 0) write_exit(*slot, id);
     return;
   }

@@ -23,7 +23,8 @@ Library find_library(const std::string& path) {
       look_up(found, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE", library.add_global_callback) &&
       look_up(found, "_ZN2at14removeCallbackEm", library.remove_callback) &&
       look_up(found, "_ZNK2at14RecordFunction4nameEv", library.name) &&
-      look_up(found, "_ZN2at14RecordFunction15currentThreadIdEv", library.current_thread);
+      look_up(found, "_ZN2at14RecordFunction15currentThreadIdEv", library.current_thread) &&
+      look_up(found, "_ZN2at15sequence_number4peekEv", library.next_node);
   return all ? library : Library{};
 }
 

@@ -15,7 +15,7 @@ struct RecordFunction;  // an at::RecordFunction
 
 // at::RecordScope, by its place among the scopes of a callback.
 inline constexpr size_t kScopes = 10;
-inline constexpr uint8_t kBackwardScope = 1;
+inline constexpr uint8_t kFunctionScope = 0, kBackwardScope = 1, kScriptScope = 2;
 
 // As std::unique_ptr<at::ObserverContext>, which a callback returns through a hidden pointer because it is
 // not trivially destructible. Ours is always null: torch frees nothing.
@@ -43,6 +43,7 @@ struct Library {
   void (*remove_callback)(uint64_t) = nullptr;
   const char* (*name)(const RecordFunction*) = nullptr;
   uint64_t (*current_thread)() = nullptr;  // torch's own number of the calling thread, from 1
+  uint64_t (*next_node)() = nullptr;       // number of the node of backward that this thread makes next
 
   explicit operator bool() const { return add_global_callback != nullptr; }
 };

@@ -150,9 +150,10 @@ TEST_CASE("open operators: found from the top, and by notes of other threads") {
   open.push(100, 1, 11);
   open.push(200, 2, 22);
   open.push(300, 3, 33);
-  CHECK(open.pop(200, &id));
+  NodesMade made;
+  CHECK(open.pop(200, &id, &made));
   CHECK(id == 22);
-  CHECK_FALSE(open.pop(200, &id));
+  CHECK_FALSE(open.pop(200, &id, &made));
   CHECK(open.id_of(300, &id));
   CHECK(id == 33);
   CHECK(open.ended_elsewhere(100));
@@ -162,6 +163,8 @@ TEST_CASE("open operators: found from the top, and by notes of other threads") {
   CHECK(labels[0] == 3);
   OpenOperators::forget_all();
   CHECK(open.labels(labels) == 0);
+  CHECK(open.take_forgotten() == 1);
+  CHECK(open.take_forgotten() == 0);
   uint32_t held = 0;
   while (open.has_room()) open.push(1000 + held++, 1, 0);
   CHECK(held == OpenOperators::kMax);
