@@ -18,6 +18,9 @@ FOUND = {
     "writes_into_a_view": _found("view in place"),  # its operator makes two nodes
     "a_scripted_function": _found("scripted function"),  # torch differentiates it as one, before its first operator
     "a_checkpoint_up_to_a_module": _found("checkpoint up to a module"),  # the module's node asks for the whole function
+    "gradients_come_together_in_a_hook": Plan(
+        (Training(Part("Sequential", (Part("residual", (Part("hook of backward", (_LINEAR,)),)),))),)
+    ),
     "a_hook_makes_nodes": _found("tensor hook", "penalty"),
 }
 PROGRAMS.update({name: program_of(plan) for name, plan in FOUND.items()})

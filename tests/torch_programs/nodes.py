@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.utils.hooks import BackwardHook
 
 if TYPE_CHECKING:
     from torch_programs.truth import Truth
@@ -33,7 +34,7 @@ def node_module(node: Any) -> str:
 def follow_modules(model: nn.Module, truth: Truth, root: str, inside: bool = True) -> None:
     """Every call of the model's modules from now on. `root`: what paths begin with; `inside`: not the model alone."""
     for name, module in model.named_modules() if inside else [("", model)]:
-        path = ".".join(filter(None, (root, name)))
+        path = vars(module)["path"] = ".".join(filter(None, (root, name)))
         vars(module)["forward"] = _followed(module.forward, truth, path)
 
 
@@ -47,6 +48,24 @@ def _followed(forward: Any, truth: Truth, path: str) -> Any:
         return out
 
     return followed
+
+
+def _marks(setup: Any) -> Any:
+    """torch's nodes that call the hooks of a module's backward are the module's, which makes them around its forward."""
+
+    @functools.wraps(setup)
+    def marking(hook: Any, values: Any) -> Any:
+        out = setup(hook, values)
+        for value in out if isinstance(out, tuple) else (out,):
+            if isinstance(value, torch.Tensor) and type(value.grad_fn).__name__ == "BackwardHookFunctionBackward":
+                value.grad_fn.metadata.setdefault(MODULE, vars(hook.module).get("path", ""))
+        return out
+
+    return marking
+
+
+BackwardHook.setup_input_hook = _marks(BackwardHook.setup_input_hook)  # type: ignore[method-assign]
+BackwardHook.setup_output_hook = _marks(BackwardHook.setup_output_hook)  # type: ignore[method-assign]
 
 
 def made_in_a_hook(tensor: torch.Tensor | None, path: str) -> torch.Tensor | None:

@@ -25,8 +25,6 @@ def planned(plan: Part, truth: Truth, name: str) -> nn.Module:
     """The model, a class of the name `name`, whose calls the truth follows."""
     made = type(name, (_Several,), {})(plan, _Making(truth))
     model: nn.Module = made.to(NAME)
-    for path, module in model.named_modules():
-        vars(module)["path"] = ".".join(filter(None, (name, path)))
     follow_modules(model, truth, name)
     truth.kept.append(model)
     return model
