@@ -467,6 +467,46 @@ def test_random_damage_is_an_error_or_a_run(tmp_path: Path) -> None:
     assert outcomes == {"error", "run"}
 
 
+def test_pages_that_lead_to_one_page_by_many_ways(tmp_path: Path) -> None:
+    """Some hundred pointers to a page with some hundred pointers to one leaf: 30 million rows in 1 MB."""
+    made = nsys(tmp_path / "r.sqlite", "1.0")
+    made.add(KIND + "MEMSET", [span(i, i + 1, i) for i in range(40_000)])
+    path = made.done()
+    with sqlite3.connect(path) as connection:
+        (root,) = connection.execute(f"SELECT rootpage FROM sqlite_master WHERE name = '{KIND}MEMSET'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    data = bytearray(path.read_bytes())
+
+    def lead(page: int, to: int) -> list[int]:
+        """All pointers of an inner page lead to one; returns what they were."""
+        base = (page - 1) * size
+        assert data[base] == 5  # inner page of a table
+        cells = int.from_bytes(data[base + 3 : base + 5], "big")
+        were = []
+        for at in [
+            base + 8,
+            *(base + int.from_bytes(data[base + 12 + 2 * i : base + 14 + 2 * i], "big") for i in range(cells)),
+        ]:
+            were.append(int.from_bytes(data[at : at + 4], "big"))
+            data[at : at + 4] = to.to_bytes(4, "big")
+        return were
+
+    _, leaf, spare, *_ = lead(root, root)
+    data[(spare - 1) * size : spare * size] = data[(root - 1) * size : root * size]
+    lead(root, spare)
+    lead(spare, leaf)
+    path.write_bytes(data)
+    assert "more rows than it has room for" in refused(path)
+    # The same where rows are only counted.
+    changed(
+        tmp_path / "r.sqlite",
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_master SET name = '{KIND}OTHER', tbl_name = '{KIND}OTHER', sql = 'CREATE TABLE {KIND}OTHER (start)' WHERE name = '{KIND}MEMSET'",
+    )
+    assert "more rows than it has room for" in refused(path)
+
+
 def test_a_view_is_no_table(tmp_path: Path) -> None:
     """It could take for ever, or read other files' data by functions."""
     path = small(nsys(tmp_path / "r.sqlite"))

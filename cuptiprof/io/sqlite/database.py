@@ -27,6 +27,8 @@ MISSING, WRONG = -(2**63), -(2**63) + 1
 MAX_ROWS = 10_000_000
 """Rows of a table that are read; the rest is counted."""
 MAX_TEXTS = 5_000_000
+_LEAST_ROW = 5
+"""bytes of the smallest row: its place in the page, its length, its number, its header"""
 LONGEST_TEXT = 65_536
 """characters"""
 _BATCH = 1 << 16
@@ -45,6 +47,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         """Raises ResultError: it cannot be read, or is no database."""
         self._path = path
+        self._room = path.stat().st_size // _LEAST_ROW if path.is_file() else 0
         self._connection: sqlite3.Connection | None = None
         with self._errors():
             # immutable: no lock, no journal is looked for beside it, and a file that changes meanwhile is the caller's affair.
@@ -74,7 +77,8 @@ class Database:
 
     def count(self, table: str) -> int:
         """How many rows."""
-        return int(next(self._rows(f"SELECT count(*) FROM {_quoted(table)}"), [(0,)])[0][0])
+        found = self._rows(f"SELECT count(*) FROM (SELECT 1 FROM {_quoted(table)} NOT INDEXED LIMIT {self._room + 1})")
+        return self._believed(int(next(found, [(0,)])[0][0]))
 
     def integers(self, table: str, columns: Sequence[str]) -> dict[str, Int64]:
         """Columns of integers, shape (rows,), in the order of the table; :data:`MISSING` and :data:`WRONG` where there is none. Columns that the
@@ -84,7 +88,7 @@ class Database:
         rows = 0
         if there:
             wanted = ", ".join(_integer(column) for column in there)
-            for batch in self._rows(f"SELECT {wanted} {_from(table)}"):
+            for batch in self._rows(f"SELECT {wanted} {self._from(table)}"):
                 rows += len(batch)
                 for part, values in zip(parts, np.array(batch, np.int64).T, strict=True):
                     part.append(values.copy())
@@ -100,7 +104,7 @@ class Database:
             return []
         name = _quoted(column)
         wanted = f"CASE typeof({name}) WHEN 'text' THEN substr({name}, 1, {LONGEST_TEXT}) ELSE '' END"
-        batches = self._rows(f"SELECT {wanted} {_from(table)}")
+        batches = self._rows(f"SELECT {wanted} {self._from(table)}")
         return [row[0] for batch in batches for row in batch]
 
     def blobs(self, table: str, column: str, size: int) -> npt.NDArray[np.uint8]:
@@ -108,7 +112,7 @@ class Database:
         name, none = _quoted(column), "00" * size
         enough = f"typeof({name}) = 'blob' AND length({name}) >= {size}"
         wanted = f"CASE WHEN {enough} THEN substr({name}, 1, {size}) ELSE x'{none}' END"
-        batches = self._rows(f"SELECT {wanted} {_from(table)}")
+        batches = self._rows(f"SELECT {wanted} {self._from(table)}")
         joined = b"".join(row[0] for batch in batches for row in batch)
         return np.frombuffer(joined, np.uint8).reshape(-1, size)
 
@@ -119,15 +123,26 @@ class Database:
         text, number = _quoted(value), _quoted(key)
         found = self._rows(
             f"SELECT {number}, substr({text}, 1, {LONGEST_TEXT}) FROM {_quoted(table)} "
-            f"WHERE typeof({number}) = 'integer' AND typeof({text}) = 'text' LIMIT {MAX_TEXTS}"
+            f"WHERE typeof({number}) = 'integer' AND typeof({text}) = 'text' LIMIT {min(MAX_TEXTS, self._room + 1)}"
         )
         return {int(row[0]): row[1] for batch in found for row in batch}
+
+    def _from(self, table: str) -> str:
+        """Without indexes, so that all columns come in the order of the table; no more rows than there can be."""
+        return f"FROM {_quoted(table)} NOT INDEXED LIMIT {min(MAX_ROWS, self._room + 1)}"
+
+    def _believed(self, rows: int) -> int:
+        """Pages that lead to each other in circles or by many ways hold more rows than a file has room for."""
+        if rows > self._room:
+            raise ResultError(f"{self._path}: damaged SQLite database (more rows than it has room for)")
+        return rows
 
     def _rows(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
         assert self._connection is not None
         with self._errors():
-            cursor = self._connection.execute(query)
+            cursor, rows = self._connection.execute(query), 0
             while batch := cursor.fetchmany(_BATCH):
+                rows = self._believed(rows + len(batch))
                 yield batch
 
     @staticmethod
@@ -154,11 +169,6 @@ class Database:
 def _integer(column: str) -> str:
     name = _quoted(column)
     return f"CASE typeof({name}) WHEN 'integer' THEN {name} WHEN 'null' THEN ({WRONG} - 1) ELSE {WRONG} END"
-
-
-def _from(table: str) -> str:
-    """Without indexes, so that all columns come in the order of the table."""
-    return f"FROM {_quoted(table)} NOT INDEXED LIMIT {MAX_ROWS}"
 
 
 def _quoted(name: str) -> str:
