@@ -21,6 +21,7 @@ from cuptiprof.analysis.host_waits import host_waits, launched
 from cuptiprof.analysis.path_gains import path_limits
 from cuptiprof.analysis.path_rows import OUTSIDE
 from cuptiprof.analysis.stream_work import stream_work
+from cuptiprof.analysis.work_causes import work_causes
 from cuptiprof.data.enums import SYNC_KINDS, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table
@@ -412,3 +413,38 @@ def test_a_million_kernels_in_seconds() -> None:
     begin = time.thread_time()
     path = critical_path(result)
     assert len(path) > 100 and time.thread_time() - begin < 20
+
+
+def test_a_trace_says_which_record_a_stream_waited_for() -> None:
+    result = cuptiprof.open(trace_path("event-sync-streams"))
+    recorded = sorted(
+        zip(*(result.cuda_events[c].tolist() for c in ("correlation_id", "event", "stream")), strict=True)
+    )
+    assert recorded == [(32, 9, 20), (62, 9, 28), (1385, 19, 20)]
+    work = stream_work(result.timed())
+    causes = work_causes(result, work, launched(result, work))
+    _, (source, _) = causes.others  # that before on the stream, that of an event
+    waited = np.flatnonzero(source >= 0)
+    streams = work.stream[work.which]
+    assert list(zip(streams[source[waited]].tolist(), streams[waited].tolist(), strict=True)) == [(20, 24)]
+    assert causes.by_launch[waited].all()  # it had ended long before
+
+
+def test_a_record_that_is_known_is_no_guess(tmp_path: Path) -> None:
+    """Of two streams that had work before, the trace names the one that ended first."""
+    program = {
+        "kernels": [kernel("a", 20, 60, 1), kernel("b", 30, 100, 2, stream=8), kernel("c", 103, 150, 5, stream=9)],
+        "api_calls": [
+            call("cudaLaunchKernel", 10, 12, 1), call("cudaLaunchKernel", 14, 16, 2), call("cudaEventRecord", 18, 19, 3),
+            call("cudaStreamWaitEvent", 20, 22, 4), call("cudaLaunchKernel", 24, 26, 5),
+        ],
+        "synchronizations": [{"type": code_of(SYNC_KINDS, "Stream Wait Event"), "stream": 9, "event": 4, "event_sync_id": 77, "start": 20, "end": 22, "correlation_id": 4}],
+        "cuda_events": [{"event": 4, "stream": 7, "event_sync_id": 77, "correlation_id": 3}],
+    }  # fmt: skip
+    result = make_result(program)
+    file = tmp_path / "trace.json"
+    result.export(file)
+    expected = [("LAUNCH", 10, 20), ("WORK", 20, 60), ("GAP", 60, 103), ("WORK", 103, 150)]
+    assert pieces(result) == expected
+    again = pieces(cuptiprof.open(file).timed())
+    assert [(kind, end - start) for kind, start, end in again] == [(kind, end - start) for kind, start, end in expected]

@@ -99,7 +99,12 @@ class _Import:
             self._put(name, rows.columns)
         self._put("api_calls", api_calls)
         waits = [synchronizations(rows) for rows in (self._rows("cuda_sync"), waited)]
-        self._put("synchronizations", {name: np.r_[waits[0][name], waits[1][name]] for name in waits[0]})
+        synced, records = (
+            {name: np.r_[part[name], more[name]] for name in part} for part, more in zip(*waits, strict=True)
+        )
+        self._put("synchronizations", synced)
+        once = np.unique(records["event_sync_id"], return_index=True)[1]
+        self._put("cuda_events", {name: column[once] for name, column in records.items()})
         self._put("markers", gpu_annotations(self._rows(ON_GPU), self.strings))
         self._put("overhead", overhead(self._rows("overhead")))
         self._put("regions", regions.columns())

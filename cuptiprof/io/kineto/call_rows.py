@@ -41,21 +41,41 @@ def calls(rows: EventRows) -> dict[str, Any]:
     return {**kept, "start": rows.start, "end": rows.end}
 
 
-def synchronizations(rows: EventRows) -> dict[str, Any]:
-    """Columns of ``synchronizations``; an MTIA's waits have their name for a kind."""
+def synchronizations(rows: EventRows) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Columns of ``synchronizations``, and of ``cuda_events`` the records that they waited for, each once for every wait; an MTIA's waits have
+    their name for a kind.
+
+    A trace names a record by the correlation ID of its call, which joins the two (``event_sync_id``).
+    """
     named = rows.token("cuda_sync_kind") >= 0
     kind = np.where(named, rows.of_text("cuda_sync_kind", _sync_kind), rows.of_text("name", _sync_kind))
     stream: Int64 = np.where(rows.columns.has("stream", rows.event), rows.low32("stream"), _NONE)
+    # Whoever waited for no event has -1, or no such field.
+    event, record = (rows.number(field, -1) for field in ("wait_on_cuda_event_id", "wait_on_cuda_event_record_corr_id"))
+    event = np.where((event >= 0) & (event < _NONE), event, _NONE)
     kept = rows.kept(
         {
             "type": kind,
             "context": rows.low32("context"),
             "correlation_id": rows.count("correlation"),
             "stream": stream,
-            "event": np.full(len(rows), _NONE),
+            "event": event,
+            "event_sync_id": np.where((record > 0) & (record < _NONE), record, 0),
+            "device": rows.low32("device"),
+            "wait_on_stream": rows.low32("wait_on_stream"),
         }
     )
-    return {**kept, "start": rows.start, "end": rows.end}
+    device, waited_for = kept.pop("device"), kept.pop("wait_on_stream")
+    known = kept["event_sync_id"] != 0
+    records = {
+        "event_sync_id": kept["event_sync_id"][known],
+        "correlation_id": kept["event_sync_id"][known],
+        "event": kept["event"][known],
+        "context": kept["context"][known],
+        "device": device[known],
+        "stream": waited_for[known],
+    }
+    return {**kept, "start": rows.start, "end": rows.end}, records
 
 
 def overhead(rows: EventRows) -> dict[str, Any]:

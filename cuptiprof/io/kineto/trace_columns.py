@@ -32,6 +32,7 @@ _ARGS = [
         "correlation", "device", "stream", "context", "External id", "Sequence number", "Fwd thread id", "registers per thread",
         "shared memory", "queued", "graph id", "graph node id", "cbid", "cid", "bytes", "toDevice", "fromDevice",
         "Group size", "In msg nelems", "Out msg nelems", "Src Rank", "Dst Rank", "Seq",
+        "wait_on_stream", "wait_on_cuda_event_record_corr_id", "wait_on_cuda_event_id",
         "Addr", "Bytes", "Device Type", "Device Id", "size",
     )),
     *((name, _TEXT) for name in (
