@@ -15,6 +15,8 @@ MAX_RATIO = 300
 """Limit of the decompressed size, in sizes of the file: a compressed file of a few MB can claim any size. Traces have 10 to 30."""
 ALWAYS_ALLOWED = 64 << 20
 """bytes, decompressed, whatever the ratio"""
+MOST_OF_A_PIPE = 64 << 30
+"""bytes, decompressed, of what has no size"""
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PIECE = 1 << 18
@@ -45,14 +47,16 @@ def pieces(path: Path) -> Iterator[tuple[bytes, int, int]]:
             size = path.stat().st_size
             start = file.peek(4)[:4] if hasattr(file, "peek") else b""
             kind = "gzip" if start.startswith(_GZIP) else "Zstandard" if start.startswith(_ZSTD) else ""
+            most = max(MAX_RATIO * size, ALWAYS_ALLOWED) if size else MOST_OF_A_PIPE
             done = 0
             with closing(_opened(file, kind)) as text:
                 while piece := text.read(_PIECE):
                     done += len(piece)
                     at = file.tell() if file.seekable() else 0
-                    if kind and done > max(MAX_RATIO * size, ALWAYS_ALLOWED):
+                    if kind and done > most:
                         raise ResultError(
-                            f"{path}: more than {done >> 20} MiB decompressed, {MAX_RATIO} times the size of the file",
+                            f"{path}: more than {most >> 20} MiB decompressed"
+                            + (f", {MAX_RATIO} times the size of the file" if size else ""),
                             hint="no trace is like that; decompress it yourself if it is one",
                         )
                     yield piece, at, size

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,3 +66,13 @@ def test_a_small_file_that_would_be_huge(how: str, tmp_path: Path, monkeypatch: 
     (tmp_path / "bomb").write_bytes(zstd(text) if how == "zstd" else gzip.compress(text))
     with pytest.raises(ResultError, match="decompressed"):
         cuptiprof.open(tmp_path / "bomb")
+
+
+def test_through_a_pipe(tmp_path: Path) -> None:
+    """It has no size, and can be read only once."""
+    pipe = tmp_path / "trace.json.gz"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(gzip.compress(TEXT)))
+    writer.start()
+    assert list(cuptiprof.open(pipe).kernels["name"]) == ["gemm"]
+    writer.join()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof import _core
-from cuptiprof.data.codes import distinct, renumbered
+from cuptiprof.data.codes import distinct
 from cuptiprof.data.tables import Array, Strings
 from cuptiprof.io.kineto.trace_values import clamped, json_value, number
 
@@ -70,7 +70,9 @@ class TraceColumns:
             for name, text_events, tokens, events, numbers in scanner.take_columns()
         }
         self._tokens = scanner.values()
-        self._codes = np.full(len(self._tokens), -1, np.int64)
+        self._codes = np.full(len(self._tokens) + 1, -1, np.int64)
+        self._codes[-1] = 0
+        self.categories: list[str] = []
         self._strings = strings
         self.categories, self._category = self._texts("cat", str.lower)
         self._number_of = {name: i for i, name in enumerate(self.categories)}
@@ -128,19 +130,24 @@ class TraceColumns:
         return self._picked(events, tokens, rows, -1).astype(np.int64)
 
     def mapped(self, keys: Array, make: Callable[[int], Any], dtype: Any) -> Array:
-        """``make(key)`` of each key, made once for each different one."""
+        """``make(key)`` of each key (a token, or the number of a category; -1: none), made once for each different one."""
         if not len(keys):
             return np.zeros(0, dtype)
-        used, which = renumbered(keys)
-        return np.array([make(key) for key in used.tolist()], dtype)[which]
+        # By marks, as numbers of tokens are dense; the last mark is that of -1.
+        is_used = np.zeros(max(len(self._tokens), len(self.categories)) + 1, bool)
+        is_used[keys] = True
+        used = np.flatnonzero(is_used[:-1]).tolist() + [-1] * int(is_used[-1])
+        made = np.array([make(key) for key in used], dtype)
+        table = np.empty((len(is_used), *made.shape[1:]), dtype)
+        table[used] = made
+        return table[keys]
 
     def codes(self, tokens: Int64) -> Int64:
         """Tokens as indices into the strings of the run, values that are no text as Python writes them; -1 is the empty string."""
-        used = distinct(tokens) if len(tokens) else np.zeros(0, np.int64)
-        for token in used[used >= 0].tolist():
-            if self._codes[token] < 0:
-                self._codes[token] = self._strings.code(str(self.value(token)))
-        return np.where(tokens >= 0, self._codes[tokens], 0)
+        codes = self._codes[tokens]  # the last one is that of -1
+        for token in distinct(tokens[codes < 0]).tolist():
+            self._codes[token] = self._strings.code(str(self.value(token)))
+        return self._codes[tokens]
 
     def _picked(self, events: Array, values: Array, rows: Int64, fill: Any) -> Array:
         """Values of those of the rows that are among the events; `fill` for others. Both are ascending."""
