@@ -113,6 +113,23 @@ def test_two_threads_that_call_backward(tmp_path: Path) -> None:
     assert opened(tmp_path, events).kernels["region"].tolist() == ["worker 1", "worker 2"]
 
 
+def test_numbers_that_several_threads_have(tmp_path: Path) -> None:
+    """Torch's number of the forward thread says whose they are: that of the thread with most of the sequence numbers."""
+    node = "autograd::engine::evaluate_function: MmBackward0"
+    events = [
+        *(span("user_annotation", name, 0, 1000, tid) for name, tid in (("train", MAIN), ("validate", OTHER))),
+        *(op("aten::mm", 10 * i, 5, MAIN, i, i) for i in (1, 2, 3)),
+        *(op("aten::mm", 10 * i, 5, OTHER, 10 + i, i) for i in (1, 2)),
+        *(op(node, 300 + 100 * i, 50, ENGINE, 20 + i, i, 1) for i in (1, 2)),
+        *(e for i in (1, 2) for e in launch(i, 310 + 100 * i, ENGINE)),
+        op(node, 700, 50, ENGINE, 30, 3, 1),
+    ]
+    result = opened(tmp_path, events)
+    assert result.kernels["region"].tolist() == ["train", "train"]
+    # Which operator it was stays unknown: any could be meant.
+    assert result.operators["forward"].tolist()[5:] == [0, 0, 3]
+
+
 def test_where_backward_is_called_outside_of_any_region(tmp_path: Path) -> None:
     """It is that of the forward region whose operators made the nodes, and marked as backward."""
     events = [

@@ -22,8 +22,8 @@ class BackwardThreads:
     def __init__(self, operators: Operators) -> None:
         self._operators = operators
         self.workers = self._found()
-        known = np.flatnonzero((operators.forward >= 0) & self.is_worker(operators.thread))
-        known = known[~self.is_worker(operators.thread[operators.forward[known]])]
+        known = np.flatnonzero((operators.caller >= 0) & self.is_worker(operators.thread))
+        known = known[~self.is_worker(operators.caller[known])]
         order = np.lexsort((operators.start[known], operators.thread[known]))
         self._known = known[order]
 
@@ -39,9 +39,9 @@ class BackwardThreads:
         def by_thread(chosen: Array) -> Int64:
             return np.bincount(which[chosen], minlength=len(threads)).astype(np.int64)
 
-        made = operators.forward[outermost]
-        known = is_node & (made >= 0)
-        elsewhere = known & (operators.thread[made] != operators.thread[outermost]) if len(outermost) else known
+        caller = operators.caller[outermost]
+        known = is_node & (caller >= 0)
+        elsewhere = known & (caller != operators.thread[outermost])
         nodes, all_known = by_thread(is_node), by_thread(known)
         by_makers = 2 * by_thread(elsewhere) > all_known
         by_nodes = (2 * nodes > np.bincount(which, minlength=len(threads))) | is_node[first]
@@ -51,8 +51,8 @@ class BackwardThreads:
         """Which of some threads are among them."""
         return np.isin(thread, self.workers)
 
-    def forward_of(self, thread: Int64, at: Int64) -> Int64:
-        """Row of the forward operator whose backward a worker was at, at each time; -1: unknown."""
+    def nodes_at(self, thread: Int64, at: Int64) -> Int64:
+        """Row of the node with a known caller that a worker ran last, at each time; -1: it ran none."""
         out = np.full(len(at), -1, np.int64)
         if not len(self._known):
             return out
@@ -64,5 +64,5 @@ class BackwardThreads:
             queries = np.flatnonzero(thread == one)
             # Before the first whose caller is known: that one's, too.
             place = np.maximum(np.searchsorted(begun[first:until], at[queries], side="right") - 1, 0)
-            out[queries] = self._operators.forward[self._known[first + place]]
+            out[queries] = self._known[first + place]
         return out

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cuptiprof.data.codes import distinct, renumbered
+from cuptiprof.data.codes import distinct, distinct_rows, renumbered
 from cuptiprof.data.enums import OPERATOR_SCOPES, code_of
 from cuptiprof.data.tables import Array, Strings
 from cuptiprof.io.kineto.event_rows import EventRows
@@ -18,6 +18,7 @@ from cuptiprof.io.kineto.thread_spans import ThreadSpans
 from cuptiprof.io.kineto.trace_columns import Int64, Mask
 
 _FUNCTION, _BACKWARD = (code_of(OPERATOR_SCOPES, text) for text in ("function", "backward"))
+_MOST_FORWARD_THREADS = 64
 _EVALUATES = "autograd::engine::evaluate_function: "
 _NODE = re.compile(r"autograd::engine::evaluate_function: |torch::autograd::|\w+Backwards?\d*$")
 """Nodes of backward by name; "Fwd thread id" is missing in some traces. Operators such as aten::mm_backward are none."""
@@ -55,6 +56,7 @@ class Operators:
         is_node: a node of backward.
         backward: one, or within one.
         forward: row of the operator that made the node; -1: none, or unknown.
+        caller: thread of the forward operator of a node, which is taken for that which called backward; -1: unknown.
     """
 
     def __init__(self, rows: EventRows, arrows: Arrows, strings: Strings, stacks: StackRows) -> None:
@@ -64,7 +66,8 @@ class Operators:
         rows.refuse((sequence < -1) | (sequence >= 1 << 62), "it has no sequence number")
         evaluates = rows.of_text("name", lambda text: str(text).startswith(_EVALUATES), bool)
         of_backward = rows.of_text("name", lambda text: _NODE.match(str(text)) is not None, bool)
-        has_forward = rows.number("Fwd thread id") > 0
+        forward_thread = rows.number("Fwd thread id")
+        has_forward = forward_thread > 0
         shown = {
             field: rows.of_text(source, lambda value: strings.code(_json(value)))
             for field, source in (("shapes", "Input Dims"), ("dtypes", "Input type"))
@@ -81,10 +84,12 @@ class Operators:
                 "scope": np.where(has_forward & ~evaluates, _BACKWARD, _FUNCTION),
                 "external": rows.low32("External id"),
                 "is_node": has_forward | of_backward,
+                "forward_thread": forward_thread,
             }
         )
         self.external: Int64 = self._columns.pop("external")
         self.is_node: Mask = self._columns.pop("is_node")
+        forward_thread = self._columns.pop("forward_thread")
         self.thread: Int64 = self._columns["thread"]
         self.start, self.end, self.event = rows.start, rows.end, rows.event
         for column, of_functions in stacks.at(self.thread, self.start).items():
@@ -95,6 +100,7 @@ class Operators:
         self.forward = np.full(len(self), -1, np.int64)
         self._join_arrows(arrows)
         self._join_numbers()
+        self.caller = self._callers(forward_thread)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -188,6 +194,25 @@ class Operators:
         good = ~makes & (last >= begins[group]) & (first <= last)
         good[good] = self.thread[row[first[good]]] == self.thread[row[last[good]]]
         self.forward[row[good]] = row[last[good]]
+
+    def _callers(self, forward_thread: Int64) -> Int64:
+        """Torch numbers threads in its own way: which one a number means is what most of its nodes say, or most of their sequence
+        numbers where those are not one thread's alone."""
+        out = np.where(self.forward >= 0, self.thread[self.forward], -1) if len(self) else self.forward
+        unknown = self.is_node & (out < 0) & (forward_thread > 0)
+        number = self._columns["sequence"]
+        makes = ~self.backward & (number > 0)
+        for one in distinct(forward_thread[unknown]).tolist()[:_MOST_FORWARD_THREADS]:
+            nodes = self.is_node & (forward_thread == one)
+            said = out[nodes & (out >= 0)]
+            if not len(said):
+                makers = np.flatnonzero(makes & np.isin(number, number[nodes]))
+                pairs, _ = distinct_rows(self.thread[makers], number[makers])
+                said = pairs[:, 0]
+            if len(said):
+                threads, counts = np.unique(said, return_counts=True)
+                out[nodes & (out < 0)] = threads[np.argmax(counts)]
+        return out
 
 
 def _json(value: Any) -> str:

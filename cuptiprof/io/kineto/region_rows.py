@@ -81,14 +81,15 @@ class RegionRows:
         return np.where(known, self.code[row], 0), np.where(known, self.instance[row], 0)
 
     def _inherited(self, thread: Int64, time: Int64) -> Int64:
-        forward = self._backward.forward_of(thread, time)
-        known = np.flatnonzero(forward >= 0)
+        node = self._backward.nodes_at(thread, time)
+        known = np.flatnonzero(node >= 0)
         row = np.full(len(time), -1, np.int64)
-        row[known] = self._spans.at(self._operators.thread[forward[known]], time[known])
+        row[known] = self._spans.at(self._operators.caller[node[known]], time[known])
         lacking = np.flatnonzero(row < 0)
         row[lacking] = self._of_the_only_thread(time[lacking])
         lacking = known[row[known] < 0]
-        made = forward[lacking]
+        made = self._operators.forward[node[lacking]]
+        lacking, made = lacking[made >= 0], made[made >= 0]
         row[lacking] = self._spans.at(self._operators.thread[made], self._operators.start[made])
         return row
 
