@@ -27,6 +27,14 @@ TRACE = Path(cuptiprof.__file__).parent / "sim" / "traces" / "train-v100.json.gz
 MS, MB = 1e6, 1 << 20
 SIZES = (25, 50, 100, 200)  # MB of text
 
+_PARSED_UP_TO = 100  # MB: json.loads of more takes long
+_JSON = """
+import json, sys, time
+text = open(sys.argv[1], "rb").read()
+cpu = time.process_time()
+parsed = json.loads(text)
+print(json.dumps({"json.loads cpu_s": time.process_time() - cpu}))
+"""
 _CHILD = """
 import json, re, sys, time
 import cuptiprof, cuptiprof.io.kineto
@@ -68,7 +76,12 @@ def main() -> None:
         for size in SIZES:
             file = Path(folder) / f"{size}.json"
             _write(file, size * MB)
-            by_size[f"{size} MB"] = _in_a_child(file)
+            row = _in_a_child(_CHILD, file)
+            row["peak to text (bar 3)"] = row["peak_bytes"] / file.stat().st_size
+            if size <= _PARSED_UP_TO:
+                row |= _in_a_child(_JSON, file)
+                row["cpu to json.loads (bar 0.2)"] = row["cpu_s"] / row["json.loads cpu_s"]
+            by_size[f"{size} MB"] = {name: significant(float(value)) for name, value in row.items()}
             file.unlink()
     finish(
         {
@@ -92,11 +105,10 @@ def _timed(work: Callable[[], object]) -> Callable[[], dict[str, float]]:
     return run
 
 
-def _in_a_child(file: Path) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-c", _CHILD, str(file)], check=True, capture_output=True, text=True)
+def _in_a_child(code: str, file: Path) -> dict[str, float]:
+    done = subprocess.run([sys.executable, "-c", code, str(file)], check=True, capture_output=True, text=True)
     row: dict[str, float] = json.loads(done.stdout)
-    row["peak to text (bar 3)"] = row["peak_bytes"] / file.stat().st_size
-    return {name: significant(float(value)) for name, value in row.items()}
+    return row
 
 
 def _write(file: Path, size: int) -> None:

@@ -16,7 +16,8 @@ def distinct(values: Array) -> Int64:
     """The values that occur, ascending."""
     lowest, span = _range(values)
     if span > _most(values):
-        return np.unique(values).astype(np.int64)
+        ascending = np.sort(values).astype(np.int64)  # np.unique would import numpy.ma
+        return ascending[np.r_[True, ascending[1:] != ascending[:-1]]]
     seen = np.zeros(span, bool)
     for first in range(0, len(values), _AT_ONCE):
         seen[_from(values[first : first + _AT_ONCE], lowest)] = True

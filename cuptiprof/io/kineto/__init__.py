@@ -141,7 +141,7 @@ class _Import:
         rows = EventRows(self.columns, self.skipped, of_gpu, is_slice=False)
         self._put("allocator_events", allocations(rows, operators, regions))
         self.skipped.not_kept("[memory] of the CPU", len(of_cpu))
-        self.skipped.not_kept(_INSTANT, len(np.setdiff1d(named, np.r_[of_gpu, of_cpu])))
+        self.skipped.not_kept(_INSTANT, len(named) - int(np.isin(np.r_[of_gpu, of_cpu], named).sum()))
 
     def _count_what_is_not_kept(self) -> None:
         for category, count in self.columns.counts().items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cuptiprof.data.codes import distinct
 from cuptiprof.data.tables import Array
 from cuptiprof.io.kineto.operator_rows import Operators
 from cuptiprof.io.kineto.trace_columns import Int64
@@ -57,7 +58,7 @@ class BackwardThreads:
         if not len(self._known):
             return out
         on, begun = self._operators.thread[self._known], self._operators.start[self._known]
-        for one in np.unique(thread).tolist():
+        for one in distinct(thread).tolist():
             first, until = np.searchsorted(on, one), np.searchsorted(on, one, side="right")
             if first == until:
                 continue

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cuptiprof.data.codes import distinct
 from cuptiprof.data.tables import Array
 
 _SHOWN, _NAMED = 6, 1000
@@ -31,7 +32,7 @@ class Skipped:
     @property
     def count(self) -> int:
         """How many events were left out, each counted once for however many tables."""
-        return self._strangers + (len(np.unique(np.concatenate(self._events))) if self._events else 0)
+        return self._strangers + (len(distinct(np.concatenate(self._events))) if self._events else 0)
 
     def add(self, events: Array, why: str) -> None:
         """Events by their place in the file, ascending, all for one reason."""

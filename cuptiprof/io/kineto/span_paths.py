@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cuptiprof.data.codes import distinct
 from cuptiprof.io.kineto.trace_columns import Int64
 from cuptiprof.text.names import escape_name
 
@@ -82,7 +83,7 @@ class SpanTrie:
         while len(up):
             asked[up] = True
             up = self._parent[up]
-            up = np.unique(up[up >= 0])
+            up = distinct(up[up >= 0])
             up = up[~asked[up]]
         return np.flatnonzero(asked)
 
