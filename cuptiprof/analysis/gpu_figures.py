@@ -13,6 +13,7 @@ from cuptiprof.analysis.launch_sizes import LaunchSizes, launch_sizes
 from cuptiprof.analysis.step_spans import gpu_steps
 from cuptiprof.analysis.timeline import recorded_span
 from cuptiprof.data.chips import BOARDS, Board
+from cuptiprof.data.codes import distinct
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 
@@ -54,7 +55,7 @@ def gpu_figures(result: Result) -> list[GpuFigures]:
     sizes = launch_sizes(result)
     described = {ordinal: row for row, ordinal in enumerate(devices["device"].tolist())}
     out = []
-    for device in sorted({*described, *np.unique(kernels["device"]).tolist()}):
+    for device in sorted({*described, *distinct(kernels["device"]).tolist()}):
         row = described.get(device)
         facts = devices.row(row) if row is not None else {}
         of = kernels["device"] == device

@@ -15,6 +15,8 @@ _AT_ONCE = 1 << 18  # indices become int64 on the way: not all of them at once
 def distinct(values: Array) -> Int64:
     """The values that occur, ascending."""
     lowest, span = _range(values)
+    if span == 1:  # all alike, as devices mostly are
+        return np.array([lowest], np.int64)
     if span > _most(values):
         ascending = np.sort(values).astype(np.int64)  # np.unique would import numpy.ma
         return ascending[np.r_[True, ascending[1:] != ascending[:-1]]]

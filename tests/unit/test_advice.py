@@ -262,6 +262,16 @@ def test_tensor_cores() -> None:
     assert "tensor_cores" not in found(mostly)
 
 
+def test_nothing_is_said_of_when_where_kernels_were_left_out() -> None:
+    late = two_kernels(120 * US)
+    assert set(found(late)) == {"host_bound"}
+    filtered = late.filter("regex:^compute$")
+    assert set(found(filtered)) == {"host_bound"}  # none was
+    one = Result(late.tables, late.metadata, {"filter_rejected": 1})
+    assert advise(one).findings == [] and "the filter left out 1 kernels" in advise(one).notes[0]
+    assert "The filter left out 1 kernels" in str(one.overview()) and "filter" not in str(late.overview())
+
+
 def test_gpus_of_others() -> None:
     """A gfx90a says that its compute capability is 9.0."""
     amd = {**A100, "name": "AMD Radeon Graphics", "threads_per_warp": 64, "compute_capability_major": 9}

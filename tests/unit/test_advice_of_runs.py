@@ -181,6 +181,9 @@ def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None
     assert main(["advise", trace, "--limit", "1"]) == 0
     out = capsys.readouterr().out
     assert "Tensor cores not used" in out and "... and 3 more findings" in out and "\n2. " not in out
+    assert main(["advise", trace, "--limit", "0"]) == 0
+    out = capsys.readouterr().out
+    assert "... and 4 more findings" in out and "Nothing stands out" not in out
     assert main(["advise", trace, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["view"] == "advise" and found["findings"] == 4 and len(found["rows"]) == 4

@@ -19,7 +19,7 @@ _OF_THE_HOST: tuple[Rule, ...] = (
     run_advice.communication,
     run_advice.steps_that_stand_out,
 )
-"""Rules on when things happened: nothing that the simulated device can know."""
+"""Rules on when things happened: nothing that the simulated device can know, or a run of which a filter left kernels out."""
 _OF_THE_GPU: tuple[Rule, ...] = (
     kernel_advice.launch_shapes,
     kernel_advice.tensor_cores,
@@ -29,6 +29,7 @@ _OF_THE_GPU: tuple[Rule, ...] = (
     run_advice.losses,
 )
 
+_FILTERED = "Nothing is said of idle time, copies, communication and steps: the filter left out {} kernels, which may have run then."
 _SIMULATED = "Nothing is said of idle time, copies, communication and steps: they are those of a simulated device."
 
 
@@ -44,10 +45,12 @@ def advise(result: Result, demangle: bool = True, most: int | None = None) -> Ad
 def advise_on(evidence: Evidence, most: int | None = None) -> Advice:
     """The same where the evidence is there already."""
     timed = evidence.result
-    rules = _OF_THE_GPU if timed.simulated else (*_OF_THE_HOST, *_OF_THE_GPU)
+    rejected = timed.losses["filter_rejected"]
+    rules = _OF_THE_GPU if timed.simulated or rejected else (*_OF_THE_HOST, *_OF_THE_GPU)
     found = [finding for rule in rules for finding in rule(evidence)]
     found.sort(key=lambda finding: (-finding.saves, -finding.time, finding.rule))
     notes = [_SIMULATED] if timed.simulated and evidence.gpus else []
+    notes += [_FILTERED.format(f"{rejected:,}")] if rejected and evidence.gpus and not timed.simulated else []
     more = counter_advice.would_tell_more(evidence)
     return Advice(
         [finding.made() for finding in found[:most]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuptiprof.analysis.advice.advise import advise
-from cuptiprof.analysis.advice.suggestion import Place, Suggestion
+from cuptiprof.analysis.advice.suggestion import Advice, Place, Suggestion
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out, nothing
 from cuptiprof.text.short_names import cut_middle, shorten
@@ -61,11 +61,13 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
             *((_LEGEND,) if found else ()),
             *advice.notes,
         ),
-        notes={
-            "": NOTHING if advice.whole and advice.gpus else nothing("GPU activities", result.losses["filter_rejected"])
-        },
+        notes={} if advice.count else {"": _nothing(result, advice)},
         facts={"findings": advice.count, "whole_ns": advice.whole, "notes": advice.notes},
     )
+
+
+def _nothing(result: Result, advice: Advice) -> str:
+    return NOTHING if advice.whole and advice.gpus else nothing("GPU activities", result.losses["filter_rejected"])
 
 
 def said(finding: Suggestion, whole: int) -> str:

@@ -98,6 +98,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
             *_advice(advice),
             *more,
             *_LEGEND,
+            *_filtered(result.losses["filter_rejected"]),
             *(() if result.losses else ("Nothing was lost.",)),
         ),
         notes={} if gpus else {"GPU": nothing("GPU activities", result.losses["filter_rejected"])},
@@ -155,6 +156,14 @@ def _use_line(use: GpuUse) -> str:
         if value is not None
     ]
     return f"GPU {use.device}: {', '.join(said) or 'no kernels'}; from the first step to the last."
+
+
+def _filtered(rejected: int) -> tuple[str, ...]:
+    return (
+        (f"The filter left out {rejected:,} kernels: where the GPU is idle here, they may have run.",)
+        if rejected
+        else ()
+    )
 
 
 def _advice(advice: Advice) -> list[str]:
