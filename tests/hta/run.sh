@@ -19,4 +19,6 @@ ranks=$here/../data/ranks
 "$work/venv/bin/python" "$here/analyses.py" "$ranks/rank0.json.gz,$ranks/rank1.json.gz" "$data/train-v100.json.gz" \
   "$here"/../data/traces/*.json.gz > "$work/hta.json"
 diff "$here/../data/analyses/hta.json" "$work/hta.json"
+"$work/venv/bin/python" "$here/trace_diff.py" "$ranks/rank0.json.gz" "$ranks/rank1.json.gz" > "$work/trace_diff.json"
+diff "$here/../data/analyses/trace_diff.json" "$work/trace_diff.json"
 echo "HTA: what it finds is what our analyses are compared with"

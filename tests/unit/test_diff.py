@@ -171,6 +171,25 @@ def test_counts_and_durations_are_those_of_the_files() -> None:
     assert sum(row["base_ns"] for row in rows.values()) == sum(ns for _, ns in files[0]["gpu"].values())
 
 
+HTA = json.loads((DATA / "analyses" / "trace_diff.json").read_text())
+"""What ``TraceDiff.compare_traces`` finds between the two ranks (tests/hta/trace_diff.py): [counts, counts, total_duration, total_duration]."""
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_as_holistic_trace_analysis_compares_kernels(short: bool) -> None:
+    rows = cuptiprof.open(RANKS[0]).diff(cuptiprof.open(RANKS[1]), short_names=short).rows
+    found = {row["name"]: [row["base_launches"], row["new_launches"], row["base_ns"], row["new_ns"]] for row in rows}
+    assert found == HTA["gpu short" if short else "gpu"]
+
+
+def test_as_holistic_trace_analysis_compares_operators() -> None:
+    rows = cuptiprof.open(RANKS[0]).diff(cuptiprof.open(RANKS[1]), "operator").rows
+    found = {
+        row["name"]: [row["base_calls"], row["new_calls"], row["base_host_ns"], row["new_host_ns"]] for row in rows
+    }
+    assert len(found) > 5 and found == {name: HTA["cpu"].get(name) for name in found}
+
+
 def test_a_run_and_itself() -> None:
     run = cuptiprof.open(RANKS[0])
     for by in GROUPS:
