@@ -35,7 +35,7 @@ EventScanner::Fields fields_of(const NamedKinds& named) {
 
 // The vector becomes the array's memory.
 template <typename T>
-py::array_t<T> moved(std::vector<T>& values) {
+py::array_t<T> as_array(std::vector<T>& values) {
   auto owner = std::make_unique<std::vector<T>>(std::move(values));
   const auto size = static_cast<py::ssize_t>(owner->size());
   const T* data = owner->data();
@@ -51,11 +51,11 @@ py::object value_of(std::string_view token) {
   return py::bytes(token.data(), token.size());
 }
 
-py::list columns_of(EventScanner& self) {
+py::list scanned_columns(EventScanner& self) {
   py::list out;
   for (FieldColumn& c : self.columns())
-    out.append(py::make_tuple(c.name, moved(c.text_events), moved(c.texts), moved(c.number_events),
-                              moved(c.numbers)));
+    out.append(py::make_tuple(c.name, as_array(c.text_events), as_array(c.texts), as_array(c.number_events),
+                              as_array(c.numbers)));
   return out;
 }
 
@@ -102,14 +102,14 @@ void register_trace(py::module_& m) {
            "There is no more. Raises ResultError where the text ends too early.")
       .def_property_readonly("events", &EventScanner::events)
       .def(
-          "take_places", [](EventScanner& self) { return moved(self.places()); },
+          "take_places", [](EventScanner& self) { return as_array(self.places()); },
           "Of each event how many are before it in the file, left out or not (u32). The scanner has none of "
           "it any more.")
       .def_property_readonly("has_array", &EventScanner::has_array,
                              "Whether there was an array of events at all.")
       .def_property_readonly("strangers", &EventScanner::strangers,
                              "Elements of the array of events that are no objects.")
-      .def("take_columns", &columns_of,
+      .def("take_columns", &scanned_columns,
            "(name, events, texts, events, numbers) of each field, arrays: the first two of values kept as "
            "text, by "
            "number of event (u32) and index into values() (u32); the others of numbers (u32, i64; a "

@@ -8,7 +8,7 @@ namespace {
 constexpr ptrdiff_t kMaxDigits = 18;  // of a 64-bit integer that surely fits
 constexpr int64_t kThousand = 1000;
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) noexcept { return c >= '0' && c <= '9'; }
 
 // [-]digits, and for decimals [.digits]. False: it is something else, or too large.
 bool parse_number(std::string_view token, bool decimal, int64_t* out) noexcept {
@@ -18,7 +18,7 @@ bool parse_number(std::string_view token, bool decimal, int64_t* out) noexcept {
   p += negative;
   const char* digits = p;
   int64_t value = 0;
-  for (; p != end && is_digit(*p); ++p) {
+  for (; p != end && is_decimal(*p); ++p) {
     if (p - digits == kMaxDigits) return false;
     value = value * 10 + (*p - '0');
   }
@@ -28,7 +28,7 @@ bool parse_number(std::string_view token, bool decimal, int64_t* out) noexcept {
     value *= kThousand;
     if (p != end && *p == '.') {
       int64_t unit = kThousand / 10;
-      for (++p; p != end && is_digit(*p); ++p, unit /= 10) value += unit * (*p - '0');
+      for (++p; p != end && is_decimal(*p); ++p, unit /= 10) value += unit * (*p - '0');
     }
   }
   *out = negative ? -value : value;
