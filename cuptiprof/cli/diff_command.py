@@ -9,13 +9,14 @@ import argparse
 
 from cuptiprof.analysis.run_diff import RunDiff, diff_runs
 from cuptiprof.analysis.work_groups import GROUPS
-from cuptiprof.cli.argument_types import percent
+from cuptiprof.cli.argument_types import count, percent
 from cuptiprof.cli.bench_sweep import say
 from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
-from cuptiprof.io.runs import open_run
+from cuptiprof.io.rank_folder import open_ranks
 from cuptiprof.report import make_diff_report
+from cuptiprof.report.views.by_rank import rank_of
 from cuptiprof.stats.verdict import THRESHOLD
 
 SUMMARY = "Compare two saved runs or traces: what takes longer, what is new, what is gone."
@@ -26,8 +27,9 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("base", metavar="BASE", help="a saved run or a trace")
+    parser.add_argument("base", metavar="BASE", help="a saved run or a trace, or a folder with one of each rank")
     parser.add_argument("new", metavar="NEW", help="another, which is compared with it")
+    parser.add_argument("--rank", type=count, metavar="N", help="which rank of folders (default the first)")
     parser.add_argument("--by", choices=GROUPS, default="kernel", help="what the rows are (default kernel)")
     parser.add_argument("--short-names", action="store_true", help="kernels that differ by template arguments, parameters or addresses only are one")  # fmt: skip
     against = parser.add_argument_group("comparing")
@@ -41,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     a = arguments
     resolve_log_file(a)
     try:
-        base, new = _opened(a.base), _opened(a.new)
+        (base, name), (new, new_name) = _opened(a.base, a.rank), _opened(a.new, a.rank)
     except ResultError as e:
         say(str(e))
         return 2
@@ -54,14 +56,22 @@ def main(arguments: argparse.Namespace) -> int:
         across_chips=a.across_chips,
         demangle=a.demangling == "on",
     )
-    report = make_diff_report(diff, base, new, units=a.units, limit=a.limit, names=(a.base, a.new))
+    report = make_diff_report(diff, base, new, units=a.units, limit=a.limit, names=(name, new_name))
     print_reports([report], a)
     return int(a.fail_if_slower is not None and _fails(diff, a.fail_if_slower))
 
 
-def _opened(path: str) -> Result:
-    with progress_bar(f"reading {path}") as progress:
-        return open_run(path, progress)
+def _opened(path: str, rank: int | None) -> tuple[Result, str]:
+    """The run, or that of a rank, and what it is called."""
+    runs = open_ranks(path, lambda file: progress_bar(f"reading {file}"))
+    if len(runs) == 1 and rank is None:
+        return runs[0], path
+    found = runs[0] if rank is None else next((run for run in runs if rank_of(run) == rank), None)
+    if found is None:
+        raise ResultError(
+            f"{path}: there is no rank {rank}", hint=f"there are {', '.join(str(rank_of(run)) for run in runs[:20])}"
+        )
+    return found, f"{path} (rank {rank_of(found)})"
 
 
 def _fails(diff: RunDiff, limit: float) -> bool:

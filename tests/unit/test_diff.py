@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,21 @@ def test_what_is_typed_wrongly(
     except SystemExit as e:
         assert e.code == status
     assert said in capsys.readouterr().err
+
+
+def test_of_folders_one_rank_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in RANKS:
+        shutil.copy(file, tmp_path)
+    folder = str(tmp_path)
+    for arguments, base in (([folder, RANKS[1]], 0), ([folder, RANKS[1], "--rank", "1"], 1)):
+        assert main(["diff", *arguments, "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["header"][0].startswith(f"Base: {folder} (rank {base}), 6 steps")
+        assert any(row["change_ns"] for row in found["rows"]) == (base == 0)
+    assert main(["diff", folder, folder, "--rank", "7"]) == 2
+    assert "there is no rank 7\n  hint: there are 0, 1" in capsys.readouterr().err.replace(
+        "cuptiprof:   hint", "  hint"
+    )
 
 
 @pytest.mark.parametrize("by", GROUPS)
