@@ -127,13 +127,26 @@ def test_counters_say_more() -> None:
     # Where no speed-up is estimated: up to the peak of what is used most.
     assert bound.rule == "SOLBottleneck" and (bound.saves, bound.time) == (500_000, 1_000_000)
     assert "latency" in bound.text and (bound.place.kernel, bound.place.module) == ("gemm", "layer.1")
-    assert advise(counted(low)).notes == []  # nothing that counters would add
-    assert "--analysis-metrics" in advise(counted({})).notes[0]
+    assert "--analysis-metrics" not in str(counted(low).advise())  # nothing that counters would add
+    assert "--analysis-metrics" in advise(counted({})).notes[-1]
     assert advise(counted({rules.COMPUTE: 85.0, rules.MEMORY: 50.0})).findings == []
     # Means over the launches that were counted; a speed-up counts for all launches of the shape.
     diverging = advise(counted({rules.THREADS: 12.0}, {rules.THREADS: 20.0})).findings
     assert [(finding.rule, finding.saves) for finding in diverging] == [("ThreadDivergence", 500_000)]
     assert advise(counted({rules.THREADS: 20.0}, {rules.THREADS: 28.0})).findings == []
+    # Shares are of the time in which the GPU worked, and nothing is said of when: it ran to be counted.
+    slow = counted(low)
+    slow = Result(
+        {
+            **slow.tables,
+            "regions": make_result(
+                {"regions": [{"name": "r", "path": "r", "start": 0, "end": 10**10, "instance": 1}]}
+            ).regions,
+        }
+    )
+    (row,) = slow.advise().rows
+    assert row["saves_pct"] == 50 and "Of busy" in str(slow.advise()) and "to be counted" in str(slow.advise())
+    assert [finding.rule for finding in advise(slow).findings] == ["SOLBottleneck"]
     # Of stalls the one that costs most, not all of them.
     stalls = {
         rules.ISSUE_ACTIVE: 0.7,

@@ -29,6 +29,7 @@ _OF_THE_GPU: tuple[Rule, ...] = (
     run_advice.losses,
 )
 
+_COUNTED = "Nothing is said of idle time, copies, communication and steps: kernels ran alone, some of them several times, to be counted."
 _FILTERED = "Nothing is said of idle time, copies, communication and steps: the filter left out {} kernels, which may have run then."
 _SIMULATED = "Nothing is said of idle time, copies, communication and steps: they are those of a simulated device."
 
@@ -46,10 +47,11 @@ def advise_on(evidence: Evidence, most: int | None = None) -> Advice:
     """The same where the evidence is there already."""
     timed = evidence.result
     rejected = timed.losses["filter_rejected"]
-    rules = _OF_THE_GPU if timed.simulated or rejected else (*_OF_THE_HOST, *_OF_THE_GPU)
+    rules = _OF_THE_GPU if timed.simulated or rejected or evidence.is_counted else (*_OF_THE_HOST, *_OF_THE_GPU)
     found = [finding for rule in rules for finding in rule(evidence)]
     found.sort(key=lambda finding: (-finding.saves, -finding.time, finding.rule))
     notes = [_SIMULATED] if timed.simulated and evidence.gpus else []
+    notes += [_COUNTED] if evidence.is_counted and evidence.gpus and not timed.simulated else []
     notes += [_FILTERED.format(f"{rejected:,}")] if rejected and evidence.gpus and not timed.simulated else []
     more = counter_advice.would_tell_more(evidence)
     return Advice(
@@ -57,5 +59,6 @@ def advise_on(evidence: Evidence, most: int | None = None) -> Advice:
         len(found),
         evidence.whole,
         evidence.gpus,
+        evidence.of_wall,
         [*notes, *([more] if more else [])],
     )

@@ -10,10 +10,11 @@ from cuptiprof.analysis.aggregate import Int64, Intervals, sum_by_group
 from cuptiprof.analysis.communication import communicating
 from cuptiprof.analysis.gpu_idle import GpuIdle, gpu_idle
 from cuptiprof.analysis.gpu_work import NameIds, kernel_names
-from cuptiprof.analysis.intervals import length
+from cuptiprof.analysis.intervals import length, union_of_all
 from cuptiprof.analysis.tensor_cores import on_tensor_cores
 from cuptiprof.analysis.thresholds import MATTERS, Threshold
 from cuptiprof.analysis.timeline import recorded_span, work_by_kind
+from cuptiprof.data.enums import KERNEL, LAUNCH
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 
@@ -39,17 +40,31 @@ class Evidence:
         return len(self.work)
 
     @property
+    def is_counted(self) -> bool:
+        """Launches were counted: they ran alone, and some of them several times."""
+        return bool(np.isin(self.result.metric_ranges["kind"], (LAUNCH, KERNEL)).any())
+
+    @property
+    def of_wall(self) -> bool:
+        """Shares are of the wall time; else of the time in which GPUs worked: where the rest is that of counting, or a simulated device's."""
+        return not self.result.simulated and not self.is_counted
+
+    @cached_property
     def whole(self) -> int:
-        """Wall time of all GPUs that worked, ns."""
-        return self.wall * max(self.gpus, 1)
+        """Wall time of all GPUs that worked, ns; or that in which they did (``of_wall``)."""
+        if self.of_wall:
+            return self.wall * max(self.gpus, 1)
+        return sum(length(union_of_all(list(work.values()))) for work in self.work.values())
 
     def share(self, time: float) -> float:
-        """Percent of the wall time of all GPUs."""
+        """Percent of ``whole``."""
         return 100.0 * time / self.whole if self.whole else 0.0
 
     @cached_property
     def worked(self) -> int:
         """From the first work of each GPU to its last, ns, added up: what shares that thresholds are of are of."""
+        if not self.of_wall:
+            return self.whole
         parts = [[part for part in work.values() if len(part.start)] for work in self.work.values()]
         return sum(max(int(p.end[-1]) for p in of) - min(int(p.start[0]) for p in of) for of in parts)
 

@@ -59,10 +59,12 @@ class Candidate:
 @dataclass(frozen=True)
 class Advice:
     """``findings``: suggestions, what can save most first; ``count``: how many there are, those left out
-    as well. ``whole``: wall time x GPUs, ns. ``gpus`` that worked. ``notes``: what is not known, and what would tell."""
+    as well. ``whole``: wall time x GPUs, ns, or (``of_wall`` false) the time
+    in which they worked. ``gpus`` that worked. ``notes``: what is not known, and what would tell."""
 
     findings: list[Suggestion]
     count: int
     whole: int
     gpus: int
+    of_wall: bool
     notes: list[str] = field(default_factory=list)

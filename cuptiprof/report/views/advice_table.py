@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from cuptiprof.analysis.advice.advise import advise
@@ -28,7 +29,9 @@ _COLUMNS = (
     Column("text", "Text", "text", human=False),
     Column("try", "Try", "text", human=False),
 )
-_LEGEND = "At most: GPU time that following it can save; several may be the same time. Of wall: of that of all GPUs."
+_AT_MOST = "At most: GPU time that following it can save; several may be the same time."
+_LEGEND = f"{_AT_MOST} Of wall: of that of all GPUs."
+_LEGEND_BUSY = f"{_AT_MOST} Of busy: of the time in which GPUs worked."
 NOTHING = "Nothing stands out."
 
 
@@ -50,15 +53,17 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     for rank, finding in enumerate(found, 1):
         first = tried.setdefault(finding.try_, rank)
         sentences.append(
-            f"{rank}. {said(finding, advice.whole)} Try{f': as {first}.' if first < rank else f': {finding.try_}'}"
+            f"{rank}. {said(finding, advice)} Try{f': as {first}.' if first < rank else f': {finding.try_}'}"
         )
     return View(
-        columns=_COLUMNS,
+        columns=_COLUMNS
+        if advice.of_wall
+        else tuple(replace(c, title="Of busy") if c.key == "saves_pct" else c for c in _COLUMNS),
         data=data,
         footers=(
             *left_out(advice.count, len(found), "findings"),
             *sentences,
-            *((_LEGEND,) if found else ()),
+            *((_LEGEND if advice.of_wall else _LEGEND_BUSY,) if found else ()),
             *advice.notes,
         ),
         notes={} if advice.count else {"": _nothing(result, advice)},
@@ -70,22 +75,23 @@ def _nothing(result: Result, advice: Advice) -> str:
     return NOTHING if advice.whole and advice.gpus else nothing("GPU activities", result.losses["filter_rejected"])
 
 
-def said(finding: Suggestion, whole: int) -> str:
+def said(finding: Suggestion, advice: Advice) -> str:
     """A finding as sentences: what, where, how much."""
     text = f"{finding.title}{_at(finding.place)}: {finding.text}"
     if not finding.saves:
         return text
-    return f"{text} At most {format_time(finding.saves)} ({format_percent(100.0 * finding.saves / max(whole, 1))})."
+    return f"{text} At most {_saves(finding, advice)}."
 
 
-def sentence(finding: Suggestion, whole: int) -> str:
+def sentence(finding: Suggestion, advice: Advice) -> str:
     """A finding in one short sentence, for the overview."""
-    share = (
-        f": at most {format_time(finding.saves)} ({format_percent(100.0 * finding.saves / max(whole, 1))})"
-        if finding.saves
-        else ""
-    )
+    share = f": at most {_saves(finding, advice)}" if finding.saves else ""
     return f"{finding.title}{_at(finding.place)}{share}. {finding.try_.split('; ')[0].split('. ')[0].rstrip('.')}."
+
+
+def _saves(finding: Suggestion, advice: Advice) -> str:
+    share = format_percent(100.0 * finding.saves / max(advice.whole, 1))
+    return f"{format_time(finding.saves)} ({share}{'' if advice.of_wall else ' of busy time'})"
 
 
 def _where(place: Place) -> str | None:

@@ -82,7 +82,7 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
             depth_key="depth",
         )
     gpus = gpu_time(evidence.work, evidence.idle)
-    rows = _Rows(evidence.whole)
+    rows = _Rows(evidence.wall * max(len(gpus), 1))
     shown = _ROWS if limit is None else limit
     _run(rows, result, evidence.wall)
     for gpu, idle in zip(gpus, evidence.idle, strict=True):
@@ -167,7 +167,7 @@ def _filtered(rejected: int) -> tuple[str, ...]:
 
 
 def _advice(advice: Advice) -> list[str]:
-    said = [f"{i}. {one}" for i, one in enumerate((sentence(of, advice.whole) for of in advice.findings), 1)]
+    said = [f"{i}. {one}" for i, one in enumerate((sentence(of, advice) for of in advice.findings), 1)]
     if not said:
         return []
     return [f"What to try first ({advice.count} in all: cuptiprof advise):", *said]
