@@ -122,7 +122,8 @@ class _Joins:
         """Until when the host was on the path since it last waited (or that wait's return was); the smallest number: not at all."""
         graph = self._graph
         since, other = graph.since(wait)
-        begin = np.where(other != lane, graph.lanes.begin[lane] if len(graph.lanes) else since, since)
+        begins = np.minimum(graph.lanes.begin[lane], time) if len(graph.lanes) else since
+        begin = np.where(other != lane, begins, since)
         out = np.full(len(lane), _NEVER)
         returned = wait >= 0
         returned[returned] = self._waited[wait[returned]]

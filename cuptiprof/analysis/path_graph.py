@@ -59,7 +59,7 @@ class PathGraph:
         found = self._by_lane.last(lane, time)
         none = np.flatnonzero((found < 0) & (lane >= 0) & (lane != self.main))
         main = np.full(len(none), self.main)
-        found[none] = self._by_lane.last(main, self.lanes.begin[lane[none]])
+        found[none] = self._by_lane.last(main, np.minimum(self.lanes.begin[lane[none]], time[none]))
         return found
 
     def released_by(self, wait: Int64) -> Int64:
