@@ -1,7 +1,7 @@
-"""From a torch.profiler trace to a Result, beside json.loads and msgspec, which only parse the same bytes. Bar: 0.2 of json.loads.
+"""From a torch.profiler trace to a Result, beside json.loads and msgspec, which only parse the same bytes, and Holistic Trace Analysis.
 
-Holistic Trace Analysis takes twice the time of json.loads of the same bytes from the file to its table (0.5.0, measured before), so
-0.2 is ten times as fast. Times are CPU time of the process, which other programs on the machine disturb less; the clock's are
+Bars: 0.1 of HTA from the file to its table, which needs an older numpy and so a Python of its own (``--hta PYTHON``, with
+HolisticTraceAnalysis 0.5.0); 0.2 of json.loads. Times are CPU time of the process, which other programs on the machine disturb less; the clock's are
 beside them. What 100 MB take, and that time and memory grow with the file, is measured in processes of their own: bars 3 s,
 1.5 GB, and three times the text.
 """
@@ -25,8 +25,19 @@ from benchmarks.common import arguments, finish, in_turn, ratio, significant, su
 
 TRACE = Path(cuptiprof.__file__).parent / "sim" / "traces" / "train-v100.json.gz"
 MS, MB = 1e6, 1 << 20
+_FIRST_TIMES = 6
 SIZES = (25, 50, 100, 200)  # MB of text
 
+_HTA = """
+import json, logging, sys, time, warnings
+warnings.simplefilter("ignore")
+from hta.common.trace_parser import parse_trace_dataframe
+from hta.configs.parser_config import ParserConfig
+logging.disable(logging.CRITICAL)
+cpu = time.process_time()
+parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
+print(json.dumps({"cpu_s": time.process_time() - cpu}))
+"""
 _PARSED_UP_TO = 100  # MB: json.loads of more takes long
 _JSON = """
 import json, sys, time
@@ -37,7 +48,7 @@ print(json.dumps({"json.loads cpu_s": time.process_time() - cpu}))
 """
 _CHILD = """
 import json, re, sys, time
-import cuptiprof, cuptiprof.io.kineto
+import cuptiprof, cuptiprof.io.kineto, cuptiprof.io.runs
 def peak():  # not ru_maxrss, which a process has from its parent
     return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
 before, wall, cpu = peak(), time.perf_counter(), time.process_time()
@@ -52,6 +63,7 @@ print(json.dumps({
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--hta", metavar="PYTHON", help="an interpreter with HolisticTraceAnalysis 0.5.0")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         text = gzip.decompress(TRACE.read_bytes())
@@ -72,6 +84,7 @@ def main() -> None:
             }
             if name != "json.loads":
                 out[name]["cpu to json.loads (bar 0.2)"] = ratio(found.verdict(name, "json.loads"))
+        first_times = _first_times({"file": plain, "gzip file": TRACE}, options.hta)
         by_size = {}
         for size in SIZES:
             file = Path(folder) / f"{size}.json"
@@ -88,6 +101,7 @@ def main() -> None:
             "benchmark": "trace_import",
             "unit": "ms",
             "train-v100": {"bytes": len(text), "gzip_bytes": TRACE.stat().st_size, **out},
+            "train-v100, first time in a process, s of CPU": first_times,
             "made, in processes of their own": by_size,
         },
         options.out,
@@ -105,8 +119,25 @@ def _timed(work: Callable[[], object]) -> Callable[[], dict[str, float]]:
     return run
 
 
-def _in_a_child(code: str, file: Path) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-c", code, str(file)], check=True, capture_output=True, text=True)
+def _first_times(files: dict[str, Path], hta: str | None) -> dict[str, Any]:
+    """One process after the other, in turn: medians, and ours to HTA's."""
+    out: dict[str, Any] = {}
+    for name, file in files.items():
+        rows: dict[str, list[float]] = {}
+        for _ in range(_FIRST_TIMES):
+            rows.setdefault("cuptiprof", []).append(_in_a_child(_CHILD, file)["cpu_s"])
+            if hta:
+                rows.setdefault("HTA", []).append(_in_a_child(_HTA, file, hta)["cpu_s"])
+        out[name] = {who: summary(values) for who, values in rows.items()}
+        if hta:
+            out[name]["cuptiprof to HTA (bar 0.1)"] = significant(
+                out[name]["cuptiprof"]["median"] / out[name]["HTA"]["median"]
+            )
+    return out
+
+
+def _in_a_child(code: str, file: Path, python: str = sys.executable) -> dict[str, float]:
+    done = subprocess.run([python, "-c", code, str(file)], check=True, capture_output=True, text=True)
     row: dict[str, float] = json.loads(done.stdout)
     return row
 

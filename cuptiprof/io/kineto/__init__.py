@@ -165,7 +165,7 @@ def import_trace(path: str | os.PathLike[str], progress: Progress | None = None)
     try:
         for piece, done, total in pieces(file):
             scanner.feed(piece)
-            if progress is not None:
+            if progress is not None and total:
                 progress(done, total)
         scanner.finish()
     except ResultError as e:
