@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from kineto_like import KinetoLike
 
@@ -136,3 +138,34 @@ def test_work_without_times_keeps_its_row(sim: SimDevice, tmp_path: Path) -> Non
     assert max(e["dur"] for e in events if "dur" in e) < 1e6
     result.save(tmp_path / "run")
     assert (cuptiprof.open(tmp_path / "run").kernels["end"] == 0).sum() == 25
+
+
+def test_regions_have_times_of_pythons_clock(sim: SimDevice) -> None:
+    """Whatever they are stamped with: each lies between readings of ``time.perf_counter_ns`` around it, on all threads."""
+    sim.reset()  # real time
+    seen: dict[str, list[tuple[int, int, int]]] = {f"thread_{i}": [] for i in range(3)}
+    read = time.perf_counter_ns
+
+    def work(name: str, pauses: tuple[float, ...]) -> None:
+        for pause in pauses:
+            for _ in range(50):
+                before = read()
+                with cuptiprof.region(name):
+                    inside = read()
+                seen[name].append((before, inside, read()))
+            time.sleep(pause)
+
+    with cuptiprof.profile(device="sim", activities=["kernel"]) as prof:
+        threads = [threading.Thread(target=work, args=(name, (0, 1e-4, 1e-3, 0.02, 0.3, 0.01, 0))) for name in seen]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    regions = prof.result().regions
+    slack = 1_000  # ns: of a reading that was interrupted
+    for name, of in seen.items():
+        before, inside, after = np.array(of).T
+        rows = regions.where(regions["name"] == name).sorted_by("start")
+        assert len(rows) == len(of)
+        assert (rows["start"] >= before - slack).all() and (rows["start"] <= inside + slack).all()
+        assert (rows["end"] >= inside - slack).all() and (rows["end"] <= after + slack).all()
