@@ -271,6 +271,13 @@ def test_compiled(sim: SimDevice) -> None:
     assert found["a"] == {"OptimizedModule._orig_mod.1"}
 
 
+def test_a_graph_of_the_program_is_a_module(sim: SimDevice) -> None:
+    traced, x = torch.fx.symbolic_trace(nn.Softplus()), torch.ones(2, 4)
+    with cuptiprof.profile(device="sim", sources="modules") as prof:
+        traced(x)
+    assert isinstance(traced, torch.fx.GraphModule) and set(prof.result().kernels["module"]) == {"Softplus"}
+
+
 def test_result_of_each_cycle_of_a_schedule(sim: SimDevice) -> None:
     model = Block("b", Leaf("a"))
     results = []

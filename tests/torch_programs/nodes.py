@@ -23,7 +23,9 @@ _PARENT = "parent_"
 
 
 def node_module(node: Any) -> str:
-    """Path of the module whose forward made it; "": of none."""
+    """Path of the module whose forward made it; "": of none, as what adds up the gradient of a parameter, wherever it was made."""
+    if _adds_up(node):
+        return ""
     while MODULE not in node.metadata:
         node = node.metadata.get(_PARENT)
         if node is None:
@@ -31,10 +33,15 @@ def node_module(node: Any) -> str:
     return str(node.metadata[MODULE])
 
 
+def _adds_up(node: Any) -> bool:
+    return bool(node.name().endswith("AccumulateGrad"))
+
+
 def follow_modules(model: nn.Module, truth: Truth, root: str, inside: bool = True) -> None:
     """Every call of the model's modules from now on. `root`: what paths begin with; `inside`: not the model alone."""
     for name, module in model.named_modules() if inside else [("", model)]:
         path = vars(module)["path"] = ".".join(filter(None, (root, name)))
+        vars(module)["truth"] = truth
         vars(module)["forward"] = _followed(module.forward, truth, path)
 
 
@@ -55,6 +62,8 @@ def _marks(setup: Any) -> Any:
 
     @functools.wraps(setup)
     def marking(hook: Any, values: Any) -> Any:
+        if "truth" in vars(hook.module):
+            mark(values, hook.module.truth.open_module()[0])
         out = setup(hook, values)
         for value in out if isinstance(out, tuple) else (out,):
             if isinstance(value, torch.Tensor) and type(value.grad_fn).__name__ == "BackwardHookFunctionBackward":
@@ -82,7 +91,7 @@ def mark(value: Any, path: str) -> None:
     evaluated = torch._C._current_autograd_node()
     while nodes:
         node = nodes.pop()
-        if node is None or node.name().endswith("AccumulateGrad") or MODULE in node.metadata:
+        if node is None or _adds_up(node) or MODULE in node.metadata:
             continue
         if node.metadata.get(_PARENT, evaluated) is not evaluated:
             continue

@@ -190,6 +190,7 @@ class _One(nn.Module):
         return self.inner(x) * 2
 
     def _before(self, module: Any, args: Any) -> Any:
+        mark(args, self.truth.open_module()[0])
         with self.truth.module(module.path):
             mark(more := args[0] + 1, module.path)
             return (more,)

@@ -151,6 +151,8 @@ def train_compiled(truth: Truth, model: nn.Module, backend: str) -> None:
                 loss.backward()
             optimizer.step()
             optimizer.zero_grad()
+            with torch.no_grad():
+                model(x)
         truth.step()
 
 

@@ -4,11 +4,18 @@
 //
 // Read without the GIL, as frames are (interpreter_frames.h): the frame keeps the module alive.
 #pragma once
+#include <cstring>
+
 #include "bindings/frames/interpreter_frames.h"
 #include "bindings/frames/module_objects.h"
 #include "threads/module_table.h"
 
 namespace cuptiprof::frames {
+
+// A graph that torch.compile runs is a module, too, but none of the program's: only compilers make lazy ones.
+inline bool is_compilers(const PyTypeObject* type) noexcept {
+  return type->tp_base && std::strcmp(type->tp_base->tp_name, "_LazyGraphModule") == 0;
+}
 
 // The innermost call among frames that are shown from the innermost on.
 class ModuleCall {
@@ -23,7 +30,7 @@ class ModuleCall {
     }
     if (code != x_call) return;
     const PyObject* self = first_local(f);
-    if (!self) return;
+    if (!self || is_compilers(Py_TYPE(self))) return;
     x_found = true;
     x_number = g_module_table.number(self, Py_TYPE(self));
     if (x_number == 0)
