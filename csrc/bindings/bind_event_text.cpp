@@ -3,15 +3,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "bindings/bindings.h"
+#include "bindings/looked_at.h"
 #include "trace/event_text.h"
 
 namespace py = pybind11;
@@ -22,38 +20,14 @@ namespace {
 // With the arrays that it looks at.
 struct OwnedEventText {
   EventText text;
-  std::vector<py::array> columns;
-  size_t rows = std::numeric_limits<size_t>::max();
+  LookedAt columns;
 };
-
-EventText::Type cell_type_of(const py::array& values) {
-  const py::dtype type = values.dtype();
-  const char kind = type.kind();
-  const auto size = type.itemsize();
-  if (kind == 'f' && size == 8) return EventText::Type::kF64;
-  if (kind == 'i' && size == 8) return EventText::Type::kI64;
-  if (kind == 'i' && size == 4) return EventText::Type::kI32;
-  if (kind == 'u' && size == 8) return EventText::Type::kU64;
-  if (kind == 'u' && size == 4) return EventText::Type::kU32;
-  if (kind == 'u' && size == 2) return EventText::Type::kU16;
-  if (kind == 'u' && size == 1) return EventText::Type::kU8;
-  throw py::type_error("no column of a trace: " + std::string(py::str(type)));
-}
 
 EventText::Form form_of(const std::string& name) {
   if (name == "number") return EventText::Form::kNumber;
   if (name == "microseconds") return EventText::Form::kMicroseconds;
   if (name == "text") return EventText::Form::kText;
   throw py::value_error("no form of a value: " + name);
-}
-
-// One value a row; the array stays with the text.
-const void* looked_at(OwnedEventText& self, const py::array& values) {
-  if (values.ndim() != 1) throw py::value_error("a column has one dimension");
-  const py::array column = py::array::ensure(values, py::array::c_style);
-  self.rows = std::min(self.rows, static_cast<size_t>(column.size()));
-  self.columns.push_back(column);
-  return column.data();
 }
 
 void add_piece(OwnedEventText& self, const py::bytes& before, const std::optional<py::array>& values,
@@ -63,14 +37,12 @@ void add_piece(OwnedEventText& self, const py::bytes& before, const std::optiona
   piece.before = before;
   piece.form = form_of(form);
   if (values) {
-    piece.type = cell_type_of(*values);
-    if (piece.type == EventText::Type::kF64 && piece.form != EventText::Form::kNumber)
+    piece.values = self.columns.column(*values);
+    if (piece.values.type == CellType::kF64 && piece.form != EventText::Form::kNumber)
       throw py::type_error("microseconds and indices of texts are integers");
-    piece.values = looked_at(self, *values);
   }
   if (shown) {
-    if (shown->dtype().kind() != 'b') throw py::type_error("what is shown is said by bool");
-    piece.shown = static_cast<const uint8_t*>(looked_at(self, *shown));
+    piece.shown = self.columns.mask(*shown);
   }
   for (const py::bytes& text : texts) {
     piece.texts += std::string_view(text);
@@ -95,7 +67,7 @@ void register_event_text(py::module_& m) {
       .def(
           "rows",
           [](const OwnedEventText& self, size_t begin, size_t end) {
-            if (begin > end || end > self.rows) throw py::index_error("no such rows");
+            if (begin > end || end > self.columns.rows()) throw py::index_error("no such rows");
             std::string out;
             {
               const py::gil_scoped_release nogil;

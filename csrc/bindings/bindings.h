@@ -19,6 +19,7 @@ void register_nvtx(pybind11::module_& m);
 void register_probes(pybind11::module_& m);
 void register_event_text(pybind11::module_& m);
 void register_hand_over(pybind11::module_& m);
+void register_perfetto(pybind11::module_& m);
 void register_region(pybind11::module_& m);
 // The names of regions must be looked up again: the session that gave them their IDs is over. With the GIL.
 void forget_region_ids();

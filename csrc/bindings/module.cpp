@@ -17,6 +17,7 @@ PYBIND11_MODULE(_core, m) {
   cuptiprof::register_store(m);
   cuptiprof::register_trace(m);
   cuptiprof::register_event_text(m);
+  cuptiprof::register_perfetto(m);
   cuptiprof::register_frames(m);
   cuptiprof::register_torch(m);
   cuptiprof::register_session(m);

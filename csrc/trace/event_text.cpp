@@ -41,34 +41,8 @@ void append_double(std::string& out, double value) {
   if (text.find_first_of(".e") == text.npos) out += ".0";
 }
 
-template <typename T>
-T cell(const EventText::Piece& piece, size_t row) noexcept {
-  return static_cast<const T*>(piece.values)[row];
-}
-
-// Signed types, and unsigned ones that fit; 64 bits without a sign keep their bits.
-int64_t integer_at(const EventText::Piece& piece, size_t row) noexcept {
-  switch (piece.type) {
-    case EventText::Type::kI64:
-      return cell<int64_t>(piece, row);
-    case EventText::Type::kU64:
-      return static_cast<int64_t>(cell<uint64_t>(piece, row));
-    case EventText::Type::kI32:
-      return cell<int32_t>(piece, row);
-    case EventText::Type::kU32:
-      return cell<uint32_t>(piece, row);
-    case EventText::Type::kU16:
-      return cell<uint16_t>(piece, row);
-    case EventText::Type::kU8:
-      return cell<uint8_t>(piece, row);
-    case EventText::Type::kF64:
-      break;
-  }
-  return 0;
-}
-
 std::string_view text_at(const EventText::Piece& piece, size_t row) noexcept {
-  const auto index = static_cast<uint64_t>(integer_at(piece, row));
+  const auto index = static_cast<uint64_t>(piece.values.integer(row));
   if (index >= piece.text_ends.size()) return {};
   const size_t begin = index ? piece.text_ends[index - 1] : 0;
   return std::string_view(piece.texts).substr(begin, piece.text_ends[index] - begin);
@@ -81,13 +55,13 @@ void append_piece(std::string& out, const EventText::Piece& piece, size_t row) {
   if (piece.form == EventText::Form::kText)
     out += text_at(piece, row);
   else if (piece.form == EventText::Form::kMicroseconds)
-    append_microseconds(out, integer_at(piece, row));
-  else if (piece.type == EventText::Type::kF64)
-    append_double(out, cell<double>(piece, row));
-  else if (piece.type == EventText::Type::kU64)
-    append_integer(out, cell<uint64_t>(piece, row));
+    append_microseconds(out, piece.values.integer(row));
+  else if (piece.values.type == CellType::kF64)
+    append_double(out, piece.values.cell<double>(row));
+  else if (piece.values.type == CellType::kU64)
+    append_integer(out, piece.values.cell<uint64_t>(row));
   else
-    append_integer(out, integer_at(piece, row));
+    append_integer(out, piece.values.integer(row));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "trace/column_cells.h"
+
 namespace cuptiprof {
 
 // Integer ns as microseconds with three decimals, exactly. A fourth decimal, 1, stands where the float64 of
@@ -19,7 +21,6 @@ void append_microseconds(std::string& out, int64_t ns);
 
 class EventText {
  public:
-  enum class Type : uint8_t { kI64, kU64, kI32, kU32, kU16, kU8, kF64 };
   enum class Form : uint8_t {
     kNumber,
     kMicroseconds,  // of ns
@@ -30,9 +31,8 @@ class EventText {
   // has is that of an empty text.
   struct Piece {
     std::string before;
-    const void* values = nullptr;    // null: `before` is all
+    CellColumn values;               // none: `before` is all
     const uint8_t* shown = nullptr;  // 0: the row has no such piece; null: every row has it
-    Type type = Type::kI64;
     Form form = Form::kNumber;
     std::string texts;              // one after the other
     std::vector<size_t> text_ends;  // of each

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.errors import ResultError
-from cuptiprof.io import chrome, flame_files, memory_snapshot, memory_timeline
+from cuptiprof.io import chrome, flame_files, memory_snapshot, memory_timeline, perfetto
 from cuptiprof.io.files import replacing_file
 
 
@@ -38,6 +38,7 @@ FORMATS = (  # the first whose suffix fits
         "allocated and reserved bytes over time, of PyTorch's allocator",
     ),
     Format("chrome", (".json", ".json.gz"), chrome.write, "Chrome/Perfetto trace as torch.profiler writes it"),
+    Format("perfetto", (".pftrace", ".pftrace.gz"), perfetto.write, "Perfetto's own trace format"),
     Format(
         "memory-snapshot", (".pickle",), memory_snapshot.write_snapshot, "PyTorch's own, for pytorch.org/memory_viz"
     ),

@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64, group_stats
-from cuptiprof.analysis.gpu_work import traced_graphs
-from cuptiprof.analysis.kernel_counters import match
-from cuptiprof.data.codes import distinct_rows
 from cuptiprof.data.result import Progress, Result
-from cuptiprof.data.tables import Array
 from cuptiprof.io.chrome import counter_tracks, gpu_slices, host_slices, memory_events, operator_slices
-from cuptiprof.io.chrome.clock import Clock
-from cuptiprof.io.chrome.header import TrackRow, members, row_names
-from cuptiprof.io.chrome.identity import Identity
+from cuptiprof.io.chrome.header import members
 from cuptiprof.io.chrome.json_text import Events
-from cuptiprof.io.chrome.projection import project
-from cuptiprof.io.chrome.track_rows import HOST_ROW_STEP, ROW_STEP, nested_rows, serial_rows
+from cuptiprof.io.chrome.trace_layout import TraceLayout
 from cuptiprof.io.output_stream import opened_output
-
-_TIMED = (
-    "kernels",
-    "memcpys",
-    "memsets",
-    "api_calls",
-    "synchronizations",
-    "overhead",
-    "graph_launches",
-    "regions",
-    "operators",
-    "markers",
-)
 
 
 def write(result: Result, path: Path, compress: bool, progress: Progress | None) -> None:
@@ -44,158 +22,46 @@ def write(result: Result, path: Path, compress: bool, progress: Progress | None)
     Times are microseconds, exact to the ns; ``baseTimeNanoseconds`` makes Unix time of them. Slices that overlap without
     nesting are moved to a further row beside their own. Work without known times is left out.
     """
-    result = _timed(result)
-    layout = _Layout(result)
+    layout = TraceLayout(result)
     done = 0
     with opened_output(path, compress) as out:
-        head = json.dumps(members(result, layout.who.clock.base_ns), indent=1)
+        head = json.dumps(members(layout.result, layout.who.clock.base_ns), indent=1)
         # The object is left open for the events. HTA finds the rank by `"rank": N`, blank included: indent writes it.
         head = head.removesuffix("\n}") + ',\n "traceEvents": [\n' + ",\n".join(layout.named_rows())
         # Names are escaped to ASCII; a lone surrogate in a host name or path is all that could not be encoded.
         out.write(head.encode("utf-8", "backslashreplace"))
-        for events in layout.events():
+        for events in _events(layout):
             for count, text in events.pieces():
                 out.write(text)
                 done += count
                 if progress is not None:
                     progress(min(done, layout.total), layout.total)
-        out.write(layout.end_mark() + b"\n]}\n")
+        out.write(_end_mark(layout) + b"\n]}\n")
     if progress is not None:
         progress(layout.total, layout.total)
 
 
-def _timed(result: Result) -> Result:
-    """Without work whose times nobody knows (0, counted in the losses): it has no place in a picture of time."""
-    tables = dict(result.tables)
-    for name in ("kernels", "memcpys", "memsets"):
-        table = tables[name]
-        known = (table["start"] != 0) | (table["end"] != 0)
-        if not known.all():
-            tables[name] = table.where(known)
-    return Result(tables, result.metadata, result.losses)
+def _events(layout: TraceLayout) -> Iterator[Events]:
+    result, who = layout.result, layout.who
+    yield from host_slices.region_events(result, who, layout.region_tid, layout.collectives)
+    yield from operator_slices.operator_events(result, who, layout.operator_tid, layout.collectives)
+    yield from layout.collectives.events(who, layout.collective_tid)
+    yield from host_slices.marker_events(result, who, layout.marker_tid)
+    yield from host_slices.call_events(result, who)
+    yield from host_slices.gpu_region_events(result, who, layout.spans, layout.span_tid)
+    yield from gpu_slices.work_events(result, who, (layout.kernel_tid, layout.memcpy_tid, layout.memset_tid))
+    yield from gpu_slices.graph_events(result, who, layout.graph_tid)
+    yield from gpu_slices.sync_events(result, who, layout.sync_tid)
+    yield from gpu_slices.overhead_events(result, who, layout.overhead_row)
+    yield from counter_tracks.range_events(result, who.clock, layout.range_tid)
+    yield from counter_tracks.sample_events(result, who.clock)
+    yield from memory_events.memory_events(result, who)
+    started = np.zeros(len(result.tables["api_calls"]), bool)
+    for name, tid in (("kernels", layout.kernel_tid), ("memcpys", layout.memcpy_tid), ("memsets", layout.memset_tid)):
+        yield from host_slices.flow_events(result, who, name, tid, started)
+    yield from operator_slices.forward_events(result, who, layout.operator_tid)
 
 
-def _thread_names(result: Result) -> dict[int, str]:
-    """What the program called its threads by NVTX, as far as the run's header can be believed."""
-    names = result.metadata.get("nvtx_names")
-    threads = names.get("threads") if isinstance(names, dict) else None
-    if not isinstance(threads, dict):
-        return {}
-    return {
-        int(n): f"{name} ({n})"
-        for n, name in threads.items()
-        if re.fullmatch("[0-9]{1,9}", str(n)) and isinstance(name, str)
-    }
-
-
-class _Layout:
-    """Where everything goes: origin of time, rows, and the order of the event writers."""
-
-    def __init__(self, result: Result) -> None:
-        self.result = result
-        tables = result.tables
-        starts = [int(tables[name]["start"].min()) for name in _TIMED if len(tables[name])]
-        ends = [int(tables[name]["end"].max()) for name in _TIMED if len(tables[name])]
-        self.first, self.last = min(starts, default=0), max(ends, default=0)
-        self.who = Identity(result, Clock(result, self.first - 1))  # a region's span begins 1 ns before its work
-        self.spans = project(result)
-        self._gpu_rows()
-        self._host_rows()
-        flows = sum(len(tables[name]) for name in ("kernels", "memcpys", "memsets"))
-        self.total = sum(len(tables[name]) for name in _TIMED) + len(self.span_tid) + flows
-
-    def _gpu_rows(self) -> None:
-        tables = self.result.tables
-        graphs = tables["graph_launches"].where(traced_graphs(self.result))
-        work = [tables["kernels"], tables["memcpys"], tables["memsets"], graphs]
-        device, stream, start, end = (
-            np.concatenate([table[column] for table in work]).astype(np.int64)
-            for column in ("device", "stream", "start", "end")
-        )
-        self.rows: dict[tuple[int, int], TrackRow] = {}
-        group = device * (1 << 32) + stream
-        row = serial_rows(group, start, end)
-        tid = self._tid(device, stream, row, "")
-        edges = np.cumsum([len(table) for table in work])[:-1]
-        self.kernel_tid, self.memcpy_tid, self.memset_tid, self.graph_tid = np.split(tid, edges)
-
-        # Regions are drawn around their work on the stream's own row. Where work overlaps, it is spread over several
-        # rows and the regions get rows of their own.
-        crowded = group_stats(group[row > 0], row[row > 0])
-        spans = self.spans
-        span_group = spans["device"] * (1 << 32) + spans["stream"]
-        span_row = nested_rows(span_group, spans["start"], spans["end"])
-        at = match(span_group, crowded.key)
-        depth = np.where(at >= 0, crowded.maximum[at] + 1, 0) if len(crowded.key) else np.zeros(len(at), np.int64)
-        self.span_tid = self._tid(spans["device"], spans["stream"], span_row + depth, " regions", depth + span_row)
-
-        # A wait on a stream lasts while the stream works: it never fits into the stream's own row.
-        syncs = tables["synchronizations"]
-        sync_device = self.who.device_of_context(syncs["context"])
-        sync_stream = np.where(syncs["stream"] == gpu_slices.NO_ID, -1, syncs["stream"].astype(np.int64))
-        sync_row = serial_rows(sync_device * (1 << 33) + sync_stream, syncs["start"], syncs["end"])
-        self.sync_tid = self._tid(sync_device, sync_stream, sync_row + 500, " waits", sync_row + 1)
-        overhead = tables["overhead"]
-        self.overhead_row = nested_rows(np.zeros(len(overhead)), overhead["start"], overhead["end"])
-        self.devices = {pid for pid, _ in self.rows} | set(tables["devices"]["device"].tolist())
-        if len(overhead):
-            self.rows[gpu_slices.OVERHEAD_PID, 0] = TrackRow(gpu_slices.OVERHEAD_PID, 0, "CUPTI overhead", 0)
-
-    def _tid(self, device: Array, stream: Array, row: Array, what: str, further: Array | None = None) -> Int64:
-        """tid of each slice; rows are named on the way."""
-        tid = np.asarray(stream + row * ROW_STEP, np.int64)
-        further = row if further is None else further
-        for pid, number, on, k in distinct_rows(device, tid, stream, further)[0].tolist():
-            name = f"stream {on} " if on >= 0 else f"Device {pid} "
-            if number != on:
-                name += f"({what.strip() or 'overlapping'} {k})"
-            self.rows.setdefault((pid, number), TrackRow(pid, number, name, on))
-        return tid
-
-    def _host_rows(self) -> None:
-        tables, pid = self.result.tables, self.who.pid
-        named_slices = [tables[name] for name in ("regions", "operators", "markers")]
-        thread, start, end = (
-            np.concatenate([table[column] for table in named_slices]).astype(np.int64)
-            for column in ("thread", "start", "end")
-        )
-        row = nested_rows(thread, start, end)
-        tid = thread + row * HOST_ROW_STEP
-        edges = np.cumsum([len(table) for table in named_slices])[:-1]
-        self.region_tid, self.operator_tid, self.marker_tid = np.split(tid, edges)
-        named = _thread_names(self.result)
-        for number, on, k in distinct_rows(tid, thread, row)[0].tolist():
-            name = named.get(on, f"thread {on}") + (f" (overlapping {k})" if k else "")
-            self.rows.setdefault((pid, number), TrackRow(pid, number, name, on))
-        api = tables["api_calls"]
-        for owner, number in distinct_rows(api["process"], api["thread"])[0].tolist():
-            key = (owner or pid, number)
-            name = named.get(number, f"thread {number}") if key[0] == pid else f"thread {number}"
-            self.rows.setdefault(key, TrackRow(*key, name, number))
-
-    def named_rows(self) -> list[str]:
-        ts = self.who.clock.ts(self.first)
-        devices = self.devices - {gpu_slices.OVERHEAD_PID, self.who.pid}
-        return row_names(self.result, ts, self.who.pid, devices, self.rows.values())
-
-    def events(self) -> Iterator[Events]:
-        result, who = self.result, self.who
-        yield from host_slices.region_events(result, who, self.region_tid)
-        yield from operator_slices.operator_events(result, who, self.operator_tid)
-        yield from host_slices.marker_events(result, who, self.marker_tid)
-        yield from host_slices.call_events(result, who)
-        yield from host_slices.gpu_region_events(result, who, self.spans, self.span_tid)
-        yield from gpu_slices.work_events(result, who, (self.kernel_tid, self.memcpy_tid, self.memset_tid))
-        yield from gpu_slices.graph_events(result, who, self.graph_tid)
-        yield from gpu_slices.sync_events(result, who, self.sync_tid)
-        yield from gpu_slices.overhead_events(result, who, self.overhead_row)
-        yield from counter_tracks.sample_events(result, who.clock)
-        yield from memory_events.memory_events(result, who)
-        started = np.zeros(len(result.tables["api_calls"]), bool)
-        for name, tid in (("kernels", self.kernel_tid), ("memcpys", self.memcpy_tid), ("memsets", self.memset_tid)):
-            yield from host_slices.flow_events(result, who, name, tid, started)
-        yield from operator_slices.forward_events(result, who, self.operator_tid)
-
-    def end_mark(self) -> bytes:
-        head = ',\n{"name":"Record Window End","ph":"i","s":"g","pid":"Traces","tid":"Trace cuptiprof"'
-        return f'{head},"ts":{self.who.clock.ts(self.last)}}}'.encode()
+def _end_mark(layout: TraceLayout) -> bytes:
+    head = ',\n{"name":"Record Window End","ph":"i","s":"g","pid":"Traces","tid":"Trace cuptiprof"'
+    return f'{head},"ts":{layout.who.clock.ts(layout.last)}}}'.encode()

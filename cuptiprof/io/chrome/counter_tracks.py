@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cuptiprof.analysis.gpu_work import kernel_names
+from cuptiprof.data.codes import Int64
 from cuptiprof.data.enums import SAMPLE
 from cuptiprof.data.result import Result
 from cuptiprof.io.chrome.clock import Clock
-from cuptiprof.io.chrome.json_text import Events, quoted
+from cuptiprof.io.chrome.json_text import Events, Mask, quoted
 
 # Arguments that a kernel slice has anyway; a metric of that name gets another.
 _TAKEN = frozenset({"queued", "device", "context", "stream", "correlation", "grid", "block", "cluster", "occupancy"})
@@ -25,6 +27,30 @@ def add_kernel_metrics(events: Events, result: Result) -> None:
     for name, key in zip(names, keys, strict=True):
         values = counters.of_kernels(result.kernels, name)
         events.number(f",{key}:", values, ~np.isnan(values))
+
+
+def is_range(result: Result) -> Mask:
+    """Of the rows of ``metric_ranges`` those that are no samples."""
+    mask: Mask = result.tables["metric_ranges"]["kind"] != SAMPLE
+    return mask
+
+
+def range_events(result: Result, clock: Clock, tid: Int64) -> Iterator[Events]:
+    """Launches and regions that were counted, with their counters, as Kineto writes them and HTA's counter analysis reads them."""
+    rows = is_range(result)
+    table = result.tables["metric_ranges"].where(rows)
+    names = kernel_names(table, True)
+    events = Events(len(table)).text(',\n{"ph":"X","cat":"cuda_profiler_range","name":', names.ids, quoted(names.names))
+    events.number(',"pid":', table["device"]).number(',"tid":', tid).time(',"ts":', clock.since(table["start"]))
+    events.time(',"dur":', table["end"] - table["start"]).same(',"args":{')
+    counters = result.counters
+    any_yet = np.zeros(len(table), bool)
+    for name, key in zip(counters, quoted(counters), strict=True):
+        values = counters[name][rows]
+        there = np.isfinite(values)
+        events.same(",", any_yet & there).number(f"{key}:", values, there)
+        any_yet |= there
+    yield events.same("}}")
 
 
 def sample_events(result: Result, clock: Clock) -> Iterator[Events]:

@@ -10,6 +10,7 @@ from cuptiprof.analysis.aggregate import Int64
 from cuptiprof.data.codes import distinct
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
+from cuptiprof.io.chrome.collective_members import CollectiveSlices
 from cuptiprof.io.chrome.identity import Identity
 from cuptiprof.io.chrome.json_text import Events, Mask
 
@@ -27,7 +28,7 @@ def call_events(result: Result, who: Identity) -> Iterator[Events]:
     yield events.number(',"return value":', code, code != 0).same("}}")
 
 
-def region_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]:
+def region_events(result: Result, who: Identity, tid: Int64, collectives: CollectiveSlices) -> Iterator[Events]:
     """Regions as Kineto's user annotations."""
     table = result.tables["regions"]
     start, metadata = table["start"], table.codes("metadata")
@@ -39,6 +40,7 @@ def region_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]
     for column in ("flops", "bytes"):
         events.number(f',"{column}":', table[column], np.isfinite(table[column]))
     events.name(',"metadata":', metadata, table.strings, metadata != 0)
+    collectives.add_inputs(events, collectives.of_regions)
     yield events.same(',"open":true', table["is_open"] != 0).same("}}")
 
 

@@ -14,11 +14,12 @@ from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.io.chrome.call_stack import stack_members
+from cuptiprof.io.chrome.collective_members import CollectiveSlices
 from cuptiprof.io.chrome.identity import Identity
 from cuptiprof.io.chrome.json_text import Events
 
 
-def operator_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]:
+def operator_events(result: Result, who: Identity, tid: Int64, collectives: CollectiveSlices) -> Iterator[Events]:
     """One slice an operator; what the user named by record_function is an annotation."""
     table = result.tables["operators"]
     start, sequence = table["start"], table["sequence"].astype(np.int64)
@@ -32,6 +33,7 @@ def operator_events(result: Result, who: Identity, tid: Int64) -> Iterator[Event
     events.text("", *_by_code(table, "shapes", lambda text: _list(text, "Input Dims")))
     events.text("", *_by_code(table, "dtypes", lambda text: _list(text, "Input type")))
     events.text("", *_by_code(table, "module", lambda text: f',"Module":{json.dumps(text)}' if text else ""))
+    collectives.add_record(events, collectives.of_operators)
     yield events.text("", *stack_members(result, table)).same("}}")
 
 
