@@ -17,6 +17,9 @@ def _found(kind: str, mode: str = "backward") -> Plan:
 FOUND = {
     "writes_into_a_view": _found("view in place"),  # its operator makes two nodes
     "a_scripted_function": _found("scripted function"),  # torch differentiates it as one, before its first operator
+    "a_scripted_function_after_another": Plan(
+        (Training(Part("Sequential", (Part("scripted function", (Part("scripted function", (_LINEAR,)),)),))),)
+    ),
     "a_checkpoint_up_to_a_module": _found("checkpoint up to a module"),  # the module's node asks for the whole function
     "gradients_come_together_in_a_hook": Plan(
         (Training(Part("Sequential", (Part("residual", (Part("hook of backward", (_LINEAR,)),)),))),)

@@ -40,7 +40,10 @@ inline OperatorModule module_of_operator(ThreadSlot& slot, const char* name, uin
     const bool is_of_node = out.within.module != 0 && out.within.around == here;
     const uint32_t module = is_of_node ? out.within.module : here;
     out.makes = {next_node(), module != 0 ? module : kNoModule};
-    if (sequence >= 0) g_forward_modules.put(thread, static_cast<uint64_t>(sequence), out.makes.module);
+    // TorchScript makes its node before anything that has a sequence number begins.
+    if (sequence >= 0 || scope == kScriptScope)
+      g_forward_modules.put(thread, sequence >= 0 ? static_cast<uint64_t>(sequence) : out.makes.first,
+                            out.makes.module);
   }
   return out;
 }
