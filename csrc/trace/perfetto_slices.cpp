@@ -15,7 +15,7 @@ constexpr uint32_t kTimestamp = tag(8, Wire::kVarint);
 constexpr uint32_t kSequence = tag(10, Wire::kVarint);
 constexpr uint32_t kFlags = tag(13, Wire::kVarint);
 constexpr uint32_t kTrackEvent = tag(11, Wire::kBytes);
-constexpr uint32_t kCategory = tag(3, Wire::kVarint);  // of TrackEvent
+constexpr uint32_t kEventCategory = tag(3, Wire::kVarint);  // of TrackEvent
 constexpr uint32_t kAnnotation = tag(4, Wire::kBytes);
 constexpr uint32_t kType = tag(9, Wire::kVarint);
 constexpr uint32_t kName = tag(10, Wire::kVarint);
@@ -127,7 +127,7 @@ void PerfettoSlices::begin(std::string& out, const Slice& slice, uint64_t track)
   event_.clear();
   append_number(event_, kType, kSliceBegin);
   append_number(event_, kTrack, track);
-  append_number(event_, kCategory, kind.category);
+  append_number(event_, kEventCategory, kind.category);
   append_number(event_, kName, static_cast<uint64_t>(kind.name.integer(slice.row)));
   for (const Extra& extra : kind.extras) {
     if (extra.shown && !extra.shown[slice.row]) continue;
