@@ -179,11 +179,12 @@ class _One(nn.Module):
         return UNKNOWN if again else self.path
 
     def _made_in_forward(self, x: torch.Tensor) -> Any:
-        softmax = nn.Softmax(dim=-1)
         x = self.inner(x)
         mark(x, self.path)
-        with self.truth.module("Softmax"):
-            mark(y := softmax(x), "Softmax")
+        name = f"Softmax{self.path.partition('.')[0]}"  # of two of one class that live at once the second has a number
+        softmax = type(name, (nn.Softmax,), {})(dim=-1)
+        with self.truth.module(name):
+            mark(y := softmax(x), name)
         return y
 
     def _hooks_of_forward(self, x: torch.Tensor) -> Any:
