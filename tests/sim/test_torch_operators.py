@@ -401,3 +401,19 @@ def test_levels_and_options() -> None:
         with pytest.raises(SessionError) as raised:
             parse_sources(wrong)  # type: ignore[arg-type]
         assert hint in str(raised.value.hint)
+
+
+def test_operators_that_stay_open_over_many_sessions_take_no_room_for_good() -> None:
+    """What is left open keeps a place of its thread's ring for its end; of an operator from an earlier session nobody hears it."""
+    code = (
+        "from contextlib import ExitStack; import torch, cuptiprof\n"
+        "x, scopes, lost = torch.ones(3), ExitStack(), 0\n"
+        "for _ in range(310):\n"  # more than a ring has room for
+        "    with cuptiprof.profile(device='sim', sources='operators') as prof:\n"
+        "        for _ in range(110): scopes.enter_context(torch.profiler.record_function('open'))\n"
+        "        for _ in range(50): x + 1\n"
+        "    lost += prof.result().losses['region_overflow']\n"
+        "scopes.close(); print(lost)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout == "0\n"
