@@ -51,7 +51,7 @@ FIELDS = {
 """Name -> what the compiler is asked for."""
 
 _SYMBOLS = re.compile(
-    r"_ZNK?(2at14RecordFunction|2at17addGlobalCallback|2at14removeCallback|3c1020ThreadLocalDebugInfo|"
+    r"_ZNK?(2at14RecordFunction|2at17addGlobalCallback|2at14removeCallback|3c1020ThreadLocalDebugInfo|2at15sequence_number|"
     r"5torch8autograd(25get_current_graph_task_id|16get_current_node))"
 )
 _LIBRARIES = ("torch/lib/libtorch_cpu.so", "torch/lib/libc10.so")
