@@ -1,5 +1,7 @@
 #include "base/string_table.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 
@@ -35,6 +37,15 @@ uint32_t StringTable::intern(std::string_view text, size_t max_bytes) {
     }
     if (x_hashes[slot - 1] == hash && x_strings[slot - 1] == text) return slot - 1;
   }
+}
+
+size_t StringTable::bytes_with(size_t more) const {
+  const size_t count = x_strings.size() + more;
+  const size_t views = std::max(x_strings.capacity(), std::bit_ceil(count));
+  const size_t hashes = std::max(x_hashes.capacity(), std::bit_ceil(count));
+  const size_t slots = std::max(x_slots.size(), std::bit_ceil(2 * count));
+  return x_block_bytes + x_block_bytes / x_strings.size() * more + views * sizeof(std::string_view) +
+         (hashes + slots) * sizeof(uint32_t);
 }
 
 void StringTable::grow() {

@@ -20,11 +20,18 @@ class StringTable {
   // `max_bytes` with it. Views returned by at() stay valid as long as the table lives.
   uint32_t intern(std::string_view text, size_t max_bytes = kNoLimit);
 
+  // The same texts under the same ids; `this` is empty.
+  void copy_from(const StringTable& other) {
+    for (uint32_t id = size(); id < other.size(); ++id) intern(other.at(id));
+  }
+
   // Always NUL-terminated.
   std::string_view at(uint32_t id) const { return x_strings[id]; }
   const char* c_str(uint32_t id) const { return x_strings[id].data(); }
   uint32_t size() const { return static_cast<uint32_t>(x_strings.size()); }
   size_t bytes() const { return x_bytes; }  // memory held
+  // Memory held when there are so many more of the length that texts have on average.
+  size_t bytes_with(size_t more) const;
 
  private:
   void grow();

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "bindings/frames/python_lines.h"
+#include "collect/launch_cost.h"
 #include "collect/regions/regions.h"
 #include "cupti/api.h"
 #include "filter/kernel_filter.h"
@@ -30,7 +31,7 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
                                       std::shared_ptr<KernelFilter> filter,
                                       std::optional<CounterOptions> counters, bool follows_launches, int nvtx,
                                       int frames, FrameOrigins frame_origins, bool modules, int operators,
-                                      bool operator_shapes) {
+                                      bool operator_shapes, bool live, bool ages_texts) {
   SessionOptions o;
   o.api = std::move(api);
   for (const int k : kinds) o.activity.kinds.push_back(static_cast<CUpti_ActivityKind>(k));
@@ -39,6 +40,8 @@ std::unique_ptr<Session> make_session(std::shared_ptr<Api> api, const std::vecto
   o.activity.profiler_calls = profiler_calls;
   o.activity.follows_launches = follows_launches;
   o.activity.sharing = share_cupti ? Sharing::kOffers : Sharing::kJoins;
+  o.live = live;
+  o.ages_texts = ages_texts;
   o.keep = keep_of(keep);
   o.budget_bytes = budget;
   o.buffer_bytes = buffer_size;
@@ -67,6 +70,7 @@ void register_session(py::module_& m) {
   const auto nogil = py::call_guard<py::gil_scoped_release>();
   py::class_<Session> session(m, "Session", "One profiling session (cuptiprof.profile wraps it).");
   define_counters(session);
+  define_live(session);
   session
       .def(py::init(&make_session), py::kw_only(), py::arg("api"), py::arg("kinds"), py::arg("keep"),
            py::arg("budget"), py::arg("buffer_size") = 0, py::arg("buffer_count") = 0,
@@ -76,13 +80,16 @@ void register_session(py::module_& m) {
            py::arg("filter") = nullptr, py::arg("counters") = std::nullopt,
            py::arg("follows_launches") = true, py::arg("nvtx") = 0, py::arg("frames") = 0,
            py::arg("frame_origins") = FrameOrigins{}, py::arg("modules") = false, py::arg("operators") = 0,
-           py::arg("operator_shapes") = false)
+           py::arg("operator_shapes") = false, py::arg("live") = false, py::arg("ages_texts") = false)
       .def("start", &Session::start, py::arg("armed") = false, nogil,
            "Attaches to CUPTI; collects at once unless armed. Leaves nothing behind when it raises.")
-      .def("pause", &Session::pause, nogil)
+      .def("pause", &Session::pause, py::arg("waits") = true, nogil,
+           "Collects no more; waits: for the GPU, so that records of all that was launched come.")
       .def("resume", &Session::resume, nogil, "Collects (again), also when armed.")
       .def("take", &Session::take, nogil,
            "Completes what was launched so far and hands it over; the session goes on.")
+      .def("snapshot", &Session::snapshot, nogil,
+           "A copy of what was collected so far; the session goes on, without a pause.")
       .def("discard", &Session::discard, nogil, "Completes what was launched so far and throws it away.")
       .def(
           "stop",
@@ -120,10 +127,14 @@ void register_session(py::module_& m) {
             d["graph_work_received"] = c.graphs.received;
             d["without_times"] = c.without_times;
             d["live_bytes"] = c.live_bytes;
+            d["decoder_ns"] = c.decoder_ns;
             return d;
           },
           "Launches seen, records received; to be asked at any time.");
 
+  m.def("launch_event_ns", &launch_event_ns,
+        "What the event of a launch takes on the launching thread, ns of CPU time: tried out on a ring of "
+        "its own.");
   m.def("now_ns", &now_ns, "The run clock, ns.");
   m.def("inherited_session", &Session::inherited,
         "In a process forked while a session ran: what started that session; else empty.");

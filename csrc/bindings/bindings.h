@@ -10,6 +10,8 @@ class Session;
 void register_counters(pybind11::module_& m);
 // The part of Session's methods that is about counters; register_session calls it.
 void define_counters(pybind11::class_<Session>& session);
+// The same of sums while it runs.
+void define_live(pybind11::class_<Session>& session);
 void register_counters_plan(pybind11::module_& m);
 void register_cupti(pybind11::module_& m);
 void register_errors(pybind11::module_& m);

@@ -139,17 +139,17 @@ void Activity::open_window() noexcept {
   if (x_held.load()) close_window({});  // paused meanwhile, by a thread that saw it closed
 }
 
-void Activity::disable(Deadline captures) noexcept {
+void Activity::disable(Deadline captures, bool waits) noexcept {
   x_held.store(true);
   const auto deadline = std::chrono::steady_clock::now() + kClosingPatience;
-  while (!close_window(captures) && x_closing.load() && std::chrono::steady_clock::now() < deadline)
+  while (!close_window(captures, waits) && x_closing.load() && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // cuProfilerStop, in another thread
 }
 
 // Ends collection, by the control path or on the way out of cuProfilerStop. What still runs is waited for
 // while its kinds are on, and flushed: CUPTI may keep records whose kind went off before they were complete
 // until it is switched on again. False: nothing was collected.
-bool Activity::close_window(Deadline captures) noexcept {
+bool Activity::close_window(Deadline captures, bool waits) noexcept {
   if (!x_enabled.load() || x_closing.exchange(true)) return false;
   x_departure.look(*x_owner, x_subscriber);
   if (x_departure.happened()) {
@@ -160,7 +160,7 @@ bool Activity::close_window(Deadline captures) noexcept {
   for (const auto kind : x_options.kinds)
     if (is_host_side(kind)) calls().disable(kind);
   if (!x_options.follows_launches) note_context(current_context());
-  synchronize_contexts(captures);
+  if (waits) synchronize_contexts(captures);
   x_enabled.store(false);
   set_region_mode(kRegionsOn, false);
   // A counted launch that is on its way must be seen to leave.
@@ -198,6 +198,8 @@ void Activity::set_kinds(bool on, bool throwing) {
   const ActivityOptions& options = *x_options_seen.load();
   for (const auto kind : options.kinds) {
     const CUptiResult rc = on ? enable_kind(cupti, kind, options.all_api_calls) : cupti.disable(kind);
+    // Beside what the program does, which is not to end for want of it.
+    if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT) continue;
     if (rc != CUPTI_SUCCESS && on && throwing)
       check(cupti.api(), rc, "cuptiActivityEnable",
             "activity kind " + std::to_string(static_cast<int>(kind)));

@@ -76,7 +76,8 @@ class Activity {
   void attach(std::shared_ptr<const Api> api, ActivityOptions options);
   void enable();
   // `captures`, here and below: until when streams that are being captured in other threads are waited for.
-  void disable(Deadline captures) noexcept;
+  // `waits`: for what the GPU still has to do; else records of that come late, or never.
+  void disable(Deadline captures, bool waits = true) noexcept;
   void detach() noexcept;
   // While nothing is attached: takes CUPTI out of the process (cupti/detach.h). Throws Error.
   void finalize(const Api& api);
@@ -154,7 +155,7 @@ class Activity {
   void take_back_buffers() noexcept;
   std::string missing_buffers() const;
   void open_window() noexcept;
-  bool close_window(Deadline captures) noexcept;
+  bool close_window(Deadline captures, bool waits = true) noexcept;
   void leave_departed() noexcept;
   void count_discarded(uint8_t* buffer, size_t valid) noexcept;
   uint64_t records_in(uint8_t* buffer, size_t valid) const noexcept;

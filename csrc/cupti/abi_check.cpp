@@ -40,3 +40,6 @@ static_assert(sizeof(CUpti_ActivityMarker2) == 56);
 static_assert(sizeof(CUpti_ActivityOverhead3) == 56);
 static_assert(sizeof(CUpti_ActivityGraphTrace2) == 56);
 static_assert(sizeof(CUpti_ActivityMemcpyPtoP4) == 96);
+static_assert(sizeof(CUpti_ActivityEnvironment) == 40);
+static_assert(offsetof(CUpti_ActivityEnvironment, timestamp) == 8);
+static_assert(offsetof(CUpti_ActivityEnvironment, data) == 20);

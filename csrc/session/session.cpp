@@ -103,6 +103,7 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
   if (o.budget_bytes < kMinBudget)
     throw Error(ErrorKind::kBudget, "budget too small: " + std::to_string(o.budget_bytes) + " bytes",
                 "give at least " + megabytes(kMinBudget) + ", for example budget=\"64 MB\"");
+  if (o.live) x_live = std::make_shared<LiveSums>();
   if (o.buffer_bytes == 0) o.buffer_bytes = kDefaultBuffer;
   if (o.buffer_bytes < kMinBuffer || o.buffer_bytes % 8 != 0)
     throw Error(ErrorKind::kBudget, "buffer_size must be a multiple of 8 and at least 4096 bytes",
@@ -213,6 +214,8 @@ void Session::start(bool armed) {
                     x_options.activity.collects(CUPTI_ACTIVITY_KIND_MEMSET)};
     }
     d.filter = x_options.filter;
+    d.live = x_live;
+    d.ages_texts = x_options.ages_texts;
     d.follows_launches = x_options.activity.follows_launches;
     d.on_flush = [&activity] { activity.watch_buffers(); };
     x_decoder = std::make_unique<Decoder>(activity.calls(), activity.pool(), activity.losses(), std::move(d));
@@ -310,11 +313,11 @@ void Session::resume() {
   x_state = State::kRunning;
 }
 
-void Session::pause() {
+void Session::pause(bool waits) {
   require(x_state == State::kRunning, "pause()");
   const Deadline captures = capture_deadline();
   if (x_counters) x_counters->pause(captures);
-  Activity::instance().disable(captures);
+  Activity::instance().disable(captures, waits);
   x_state = State::kPaused;
 }
 
@@ -332,6 +335,17 @@ std::shared_ptr<Store> Session::take() {
   Activity::instance().complete(*x_decoder, x_options.drain_timeout_ms, captures);
   forget_taken();
   return x_taken = x_decoder->take(now_ns());
+}
+
+std::shared_ptr<Store> Session::snapshot() {
+  require(x_state == State::kRunning || x_state == State::kPaused, "snapshot()");
+  if (x_counters)
+    throw Error(ErrorKind::kSession, "snapshot() while counters are read", "stop the session for its result");
+  auto copied = x_decoder->snapshot(now_ns());
+  if (!copied)
+    throw Error(ErrorKind::kBudget, "no memory for a copy of what was collected",
+                "a snapshot takes as much as the session holds: give the session a smaller budget=");
+  return copied;
 }
 
 void Session::discard() {
@@ -397,7 +411,8 @@ SessionCounts Session::counts() const {
   if (!x_decoder || x_state == State::kStopped) return x_final;
   const Activity& activity = Activity::instance();
   return {activity.launches(),       x_decoder->kernels_received(), activity.kernels_lost_in_pool(),
-          x_decoder->graph_counts(), x_decoder->without_times(),    x_decoder->live_bytes()};
+          x_decoder->graph_counts(), x_decoder->without_times(),    x_decoder->live_bytes(),
+          x_decoder->cpu_ns()};
 }
 
 std::vector<std::pair<std::string, uint64_t>> Session::losses() const {

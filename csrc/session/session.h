@@ -18,6 +18,7 @@
 #include "collect/records/decoder.h"
 #include "collect/torch/operator_observer.h"
 #include "counters/strategy/counter_strategy.h"
+#include "store/live_sums.h"
 #include "store/store.h"
 #include "threads/frame_tree.h"
 #include "threads/scope_label.h"
@@ -49,6 +50,8 @@ struct SessionOptions {
   size_t buffer_count = 0;                     // of those; 0: as many as an eighth of the budget holds
   std::shared_ptr<const KernelFilter> filter;  // which kernels are kept; null: all
   SessionSources sources;                      // of scopes, beside regions and steps
+  bool ages_texts = false;                     // Decoder::Options
+  bool live = false;                           // sums are made while it runs, see live()
   std::function<void()> start_frames;  // sets g_frame_source, for sources.walks_frames(); throws Error
   std::string label;                   // who started it, for the error that a second session gets
   int drain_timeout_ms = 1000;         // how long records of launches are waited for that do not come
@@ -64,6 +67,7 @@ struct SessionCounts {
   GraphTracker::Counts graphs;
   uint64_t without_times = 0;  // records of GPU work that CUPTI had no times for
   size_t live_bytes = 0;
+  int64_t decoder_ns = 0;  // CPU time of the decoder's thread
 };
 
 class Session {
@@ -78,7 +82,8 @@ class Session {
 
   // Attaches; collects at once unless `armed`. Throws Error with nothing left behind.
   void start(bool armed);
-  void pause();
+  // `waits`: for the GPU. Else what it has not finished may be missing, or come after resume().
+  void pause(bool waits = true);
   void resume();
   // Completes what was launched so far and hands it over; the session goes on.
   std::shared_ptr<Store> take();
@@ -110,9 +115,14 @@ class Session {
   // CUDA was initialised before start().
   bool cuda_was_up() const { return Activity::instance().cuda_was_up(); }
   std::vector<std::pair<std::string, uint64_t>> losses() const;
+  // What was collected so far; collection goes on, and nothing is waited for but what CUPTI can give back.
+  // Throws Error: not running nor paused, counters are read, or no memory.
+  std::shared_ptr<Store> snapshot();
   // What the result should say beside its numbers.
   std::vector<std::string> notes() const { return Activity::instance().notes(); }
   const char* state() const;
+  // What was collected so far, as sums; null unless asked for. Lives on when the session does not.
+  std::shared_ptr<LiveSums> live() const { return x_live; }
 
  private:
   enum class State { kIdle, kArmed, kRunning, kPaused, kStopped };
@@ -136,6 +146,7 @@ class Session {
   std::atomic<State> x_state{State::kIdle};  // asked for by any thread, x_final with it
   int x_pid = 0;
   size_t x_table_bytes = 0;
+  std::shared_ptr<LiveSums> x_live;  // set once
   std::unique_ptr<Decoder> x_decoder;
   std::shared_ptr<CounterStrategy> x_counters;
   SessionCounts x_final;

@@ -204,6 +204,9 @@ typedef struct cuptisim_controls {
   uint32_t locks, unlocks;
 } cuptisim_controls;
 void cuptisim_get_controls(cuptisim_controls* out);
+// CUPTI writes a record of kind ENVIRONMENT now, of this CUpti_ActivityEnvironmentKind with these values (at
+// most five), for whoever wants that kind; the stand-in has no readings of its own.
+void cuptisim_environment(uint32_t device, uint32_t kind, const uint32_t* values, size_t count);
 void cuptisim_say_controls(void);  // to stdout, for what happens after Python
 
 // Hardware counters. Each kernel has exact values: a fixed function of its name, grid, block, registers,

@@ -21,6 +21,12 @@ constexpr size_t kConfigBytes = [] {
   return n;
 }();
 
+// What a text takes beside its bytes: its end, its view, its hash, its places in the table of hashes.
+constexpr size_t kTextOverhead = 1 + sizeof(std::string_view) + 3 * sizeof(uint32_t);
+
+// Of a copy, for what is written into it alone: rows of open regions.
+constexpr size_t kCopyRoom = 1u << 20;
+
 // A configuration's entry in the hash table that finds it again.
 constexpr size_t kIndexBytes = sizeof(rows::launch_configs) + 4 * sizeof(void*);
 
@@ -66,6 +72,17 @@ Store::Store(Keep keep, size_t budget_bytes, Losses& losses, std::shared_ptr<Pag
   }
 }
 
+std::unique_ptr<Store> Store::copy() const {
+  auto out = std::make_unique<Store>(x_keep, x_budget + kCopyRoom, x_losses);
+  out->x_strings.copy_from(x_strings);
+  for (size_t t = 0; t < kTableCount; ++t) out->x_tables[t]->copy_from(*x_tables[t]);
+  out->x_row_bytes_used = x_row_bytes_used;
+  out->x_config_bytes = x_config_bytes;
+  out->x_lost_config = x_lost_config;
+  out->x_is_kernel_name = x_is_kernel_name;
+  return out;
+}
+
 uint32_t Store::config_id(const rows::launch_configs& config) {
   const auto found = x_configs.find(config);
   if (found != x_configs.end()) return found->second;
@@ -96,6 +113,55 @@ uint32_t Store::lost_config() {
 uint32_t Store::lost_text() {
   count(x_losses.texts_lost);
   return x_strings.intern(kLostText);
+}
+
+template <typename Visit>
+void Store::each_text_column(Visit&& visit) {
+  for (auto& t : x_tables) {
+    const auto columns = t->spec().columns;
+    for (size_t c = 0; c < columns.size(); ++c)
+      if (columns[c].type == ColumnType::kStr && t->in_use(c) && t->rows() != 0)
+        visit(reinterpret_cast<uint32_t*>(t->column(c)), t->rows());
+  }
+}
+
+std::vector<uint8_t> Store::texts_of_rows(const std::vector<uint32_t>& kept) {
+  std::vector<uint8_t> used(x_strings.size(), 0);
+  used[0] = 1;
+  for (const uint32_t id : kept) used[id] = 1;
+  each_text_column([&](const uint32_t* ids, size_t rows) {
+    for (size_t i = 0; i < rows; ++i) used[ids[i]] = 1;
+  });
+  return used;
+}
+
+std::vector<uint32_t> Store::age_texts(const std::vector<uint32_t>& kept) {
+  const size_t room = x_budget / kTextShare;
+  const auto bytes_of = [this](const std::vector<uint8_t>& used) {
+    size_t bytes = 0;
+    for (uint32_t id = 0; id < used.size(); ++id)
+      if (used[id]) bytes += x_strings.at(id).size() + kTextOverhead;
+    return bytes;
+  };
+  std::vector<uint8_t> used = texts_of_rows(kept);
+  while (bytes_of(used) > room / 2 && evict_oldest()) used = texts_of_rows(kept);
+  StringTable next;
+  std::vector<uint32_t> now(used.size(), StringTable::kNone);
+  std::vector<bool> is_kernel_name;
+  for (uint32_t id = 0; id < used.size(); ++id) {
+    if (!used[id]) continue;
+    now[id] = next.intern(x_strings.at(id));
+    is_kernel_name.resize(now[id] + 1, false);
+    is_kernel_name[now[id]] = this->is_kernel_name(id);
+  }
+  each_text_column([&](uint32_t* ids, size_t rows) {
+    for (size_t i = 0; i < rows; ++i) ids[i] = now[ids[i]];
+  });
+  x_strings = std::move(next);
+  x_is_kernel_name = std::move(is_kernel_name);
+  x_aged_count =
+      x_strings.size();  // where what stays takes nearly all of the room, not with every buffer again
+  return now;
 }
 
 bool Store::make_room(size_t bytes) {

@@ -48,12 +48,28 @@ class Store {
   // of one that is 0 throughout.
   uint32_t config_id(const rows::launch_configs& config);
 
+  // Whether texts take so much of their room that those that no row has should go (age_texts).
+  bool wants_to_age_texts() const {
+    const size_t room = x_budget / kTextShare;
+    return x_strings.size() > x_aged_count + x_aged_count / 8 &&
+           (x_strings.bytes() > room / 4 * 3 || x_strings.bytes_with(kTextsOfBuffer) > room);
+  }
+  // Texts that no row has any more go, and with them the oldest rows, until half of the room for texts is
+  // free: so names of today are known however many there have been. `kept`: IDs that stay whatever the rows
+  // have. Returns the new ID of each; kNone: it has gone. Whoever remembers IDs must forget them or take the
+  // new ones.
+  std::vector<uint32_t> age_texts(const std::vector<uint32_t>& kept);
+
   // Every kernel name that came, selected or not: for "no kernel matched; the nearest names were".
   void note_kernel_name(uint32_t id) {
     if (x_is_kernel_name.size() <= id) x_is_kernel_name.resize(id + kMoreNames, false);
     x_is_kernel_name[id] = true;
   }
   bool is_kernel_name(uint32_t id) const { return id < x_is_kernel_name.size() && x_is_kernel_name[id]; }
+
+  // The rows and strings as they are now, to be read while this one goes on: configurations are not looked
+  // for in it. Throws std::bad_alloc.
+  std::unique_ptr<Store> copy() const;
 
   size_t used_bytes() const { return x_row_bytes_used + x_strings.bytes(); }
   size_t budget_bytes() const { return x_budget; }
@@ -67,9 +83,10 @@ class Store {
 
  private:
   static constexpr std::string_view kLostText = "(name lost)";
-  static constexpr size_t kTextShare = 4;       // of the budget: a quarter
-  static constexpr size_t kConfigShare = 8;     // an eighth
-  static constexpr uint32_t kMoreNames = 1024;  // that x_is_kernel_name grows by
+  static constexpr size_t kTextShare = 4;         // of the budget: a quarter
+  static constexpr size_t kConfigShare = 8;       // an eighth
+  static constexpr size_t kTextsOfBuffer = 2048;  // that come between two looks, at most about
+  static constexpr uint32_t kMoreNames = 1024;    // that x_is_kernel_name grows by
 
   uint32_t lost_text();
   uint32_t lost_config();
@@ -79,6 +96,11 @@ class Store {
   // Whether so many bytes now fit into the budget; evicts for that where the newest rows are kept.
   bool make_room(size_t bytes);
   bool evict_oldest();
+  // By ID, whether a row has it, or it is one of `kept`.
+  std::vector<uint8_t> texts_of_rows(const std::vector<uint32_t>& kept);
+  // Columns of text that are in use: visit(first value, rows).
+  template <typename Visit>
+  void each_text_column(Visit&& visit);
 
   struct ConfigHash {
     size_t operator()(const rows::launch_configs& c) const noexcept;
@@ -89,6 +111,7 @@ class Store {
 
   Keep x_keep;
   size_t x_budget;
+  size_t x_aged_count = 0;      // texts that stayed when they were aged
   size_t x_row_bytes_used = 0;  // with the index of launch configurations
   size_t x_config_bytes = 0;    // of those
   std::optional<uint32_t> x_lost_config;

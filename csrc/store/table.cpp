@@ -149,8 +149,20 @@ void Table::release_front() {
   }
 }
 
+void Table::copy_from(const Table& other) {
+  for (size_t c = 0; c < x_widths.size(); ++c)
+    if (other.x_in_use[c]) use(c);
+  if (other.rows() == 0) return;
+  reserve();
+  for (size_t c = 0; c < x_widths.size(); ++c)
+    if (x_in_use[c]) std::memcpy(x_columns[c], other.column(c), other.rows() * x_widths[c]);
+  x_head = x_next_stop = other.rows();
+}
+
 void Table::evict(size_t n) {
-  x_tail += std::min(n, rows());
+  n = std::min(n, rows());
+  x_tail += n;
+  x_evicted += n;
   if (x_base) release_front();
 }
 

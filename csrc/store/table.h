@@ -11,6 +11,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "store/schema.h"
@@ -29,6 +30,8 @@ class Table {
 
   const TableSpec& spec() const { return x_spec; }
   size_t rows() const { return x_head - x_tail; }
+  // Rows that were there once, and are not any more.
+  uint64_t evicted() const { return x_evicted; }
   // Memory a row takes: dense columns and the sparse ones in use.
   size_t row_bytes() const { return x_row_bytes; }
   bool in_use(size_t c) const { return x_in_use[c] != 0; }
@@ -37,6 +40,7 @@ class Table {
   size_t use(size_t c);
 
   // First live value of a column; valid until the next append or evict.
+  char* column(size_t c) { return const_cast<char*>(std::as_const(*this).column(c)); }
   const char* column(size_t c) const { return x_base ? x_columns[c] + x_tail * x_widths[c] : nullptr; }
 
   // Room for one more row, of which this is the index into base(c): the caller writes every column in use
@@ -54,6 +58,8 @@ class Table {
   // Keeps the rows whose flag is not 0 (flags: one byte a live row), in order. Their memory is not given
   // back.
   void compact(const uint8_t* flags);
+  // The live rows of another table of the same spec and room; this one is empty. Throws std::bad_alloc.
+  void copy_from(const Table& other);
   // Time of the oldest row; only for tables with a time column and at least one row.
   int64_t oldest_time() const;
 
@@ -74,6 +80,7 @@ class Table {
   size_t x_next_stop = 0;
   size_t x_warmed = 0;  // rows up to here were asked for
   size_t x_tail = 0;
+  uint64_t x_evicted = 0;
   char* x_base = nullptr;
   size_t x_range_bytes = 0;
   std::vector<char*> x_columns;

@@ -211,6 +211,46 @@ void RecordDecoder::overhead(Store& store, const CUpti_Activity* record) {
   store.append(row);
 }
 
+// As what NVML reads of the same (cuptiprof/data/system_counters.py), of which the decoder knows the names.
+void RecordDecoder::environment(Store& store, const CUpti_Activity* record) {
+  const auto& e = as<CUpti_ActivityEnvironment>(record);
+  if (!valid_times(e.timestamp, e.timestamp)) return;
+  const auto put = [&](const char* counter, double value) {
+    rows::system_samples row;
+    row.timestamp = static_cast<int64_t>(e.timestamp);
+    row.value = value;
+    row.counter = store.text(counter);
+    row.device = static_cast<int32_t>(e.deviceId);
+    store.append(row);
+  };
+  switch (e.environmentKind) {
+    case CUPTI_ACTIVITY_ENVIRONMENT_SPEED: {
+      put("sm_clock", e.data.speed.smClock);
+      put("memory_clock", e.data.speed.memoryClock);
+      put("pcie_generation", e.data.speed.pcieLinkGen);
+      put("pcie_width", e.data.speed.pcieLinkWidth);
+      // The bits have no names among NVML's: nobody knows the reasons, or the GPU does not tell.
+      constexpr uint32_t none =
+          CUPTI_CLOCKS_THROTTLE_REASON_UNKNOWN | CUPTI_CLOCKS_THROTTLE_REASON_UNSUPPORTED;
+      const auto reasons = static_cast<uint32_t>(e.data.speed.clocksThrottleReasons);
+      if ((reasons & none) == 0) put("clock_reasons", reasons);
+      return;
+    }
+    case CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE:
+      put("temperature", e.data.temperature.gpuTemperature);
+      return;
+    case CUPTI_ACTIVITY_ENVIRONMENT_POWER:  // in mW
+      put("power", e.data.power.power / 1000.0);
+      put("power_limit", e.data.power.powerLimit / 1000.0);
+      return;
+    case CUPTI_ACTIVITY_ENVIRONMENT_COOLING:
+      put("fan", e.data.cooling.fanSpeed);
+      return;
+    default:
+      count(x_losses.unknown_records);
+  }
+}
+
 void RecordDecoder::graph_launch(Store& store, const CUpti_Activity* record) {
   const auto& g = as<CUpti_ActivityGraphTrace2>(record);
   rows::graph_launches row;

@@ -1,6 +1,7 @@
 #include "collect/records/decoder.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include <chrono>
 #include <new>
@@ -58,6 +59,8 @@ void Decoder::finish() {
   g_decoder_bell.ring();
   x_thread.join();
 }
+
+int64_t Decoder::cpu_ns() const noexcept { return x_cpu_ns.load(std::memory_order_relaxed); }
 
 std::unique_ptr<Store> Decoder::new_store() {
   // Spilling holds up to three at once: one that fills, one that waits, one that is being written.
@@ -145,9 +148,13 @@ void Decoder::pass() {
       attempt([&] { x_records.decode(*x_store, buffer.data, buffer.valid_bytes); });
     x_pool.release(buffer.data, buffer.valid_bytes);
     attempt([&] {
+      if (x_options.live) x_options.live->look(*x_store);
       if (x_store->wants_spill()) hand_over_full_store();
+      if (x_options.ages_texts && x_store->wants_to_age_texts()) age_texts();
     });
   }
+  if (timespec used{}; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0)
+    x_cpu_ns.store(used.tv_sec * int64_t{1'000'000'000} + used.tv_nsec, std::memory_order_relaxed);
   if (x_store) x_live_bytes.store(x_store->used_bytes(), std::memory_order_relaxed);
   if (n == 0) return;
   {
@@ -182,10 +189,17 @@ void Decoder::hand_over_full_store() {
   x_changed.notify_all();
 }
 
+void Decoder::age_texts() {
+  x_regions.renumber_texts(x_store->age_texts(x_regions.frame_texts().texts()));
+  x_records.forget_string_ids();
+  if (x_options.live) x_options.live->forget_string_ids();
+}
+
 void Decoder::swap_store(std::unique_ptr<Store> next) {
   x_store = std::move(next);
   x_regions.forget_string_ids();
   x_records.forget_string_ids();
+  if (x_options.live) x_options.live->next_store();
 }
 
 void Decoder::run(const std::function<void()>& work) {
@@ -209,6 +223,26 @@ std::shared_ptr<Store> Decoder::take(int64_t now) {
   });
   if (!taken) taken = new_store();  // memory had run out before; to the caller that is an error like another
   return taken;
+}
+
+std::shared_ptr<Store> Decoder::snapshot(int64_t now) {
+  std::shared_ptr<Store> copied;
+  run([&] {
+    if (has_ended()) return;
+    if (!x_pool.is_waited_for()) x_api.cuptiActivityFlushAll(0);
+    pass();
+    attempt([&] { x_records.add_missing_devices(*x_store); });
+    if (has_ended()) return;
+    try {
+      copied = x_store->copy();
+      x_regions.forget_string_ids();  // new texts of open regions are the copy's
+      x_regions.write_open_regions(*copied, now);
+    } catch (const std::bad_alloc&) {
+      copied.reset();
+    }
+    x_regions.forget_string_ids();
+  });
+  return copied;
 }
 
 void Decoder::discard() {

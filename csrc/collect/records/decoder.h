@@ -15,6 +15,7 @@
 #include "collect/records/record_decoder.h"
 #include "collect/regions/correlation_map.h"
 #include "collect/regions/region_tracker.h"
+#include "store/live_sums.h"
 #include "store/store.h"
 
 namespace cuptiprof {
@@ -31,6 +32,8 @@ class Decoder {
     GraphTracker::Recorded recorded;             // which work of graphs has records
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
     bool follows_launches = true;                // RecordDecoder::Options
+    std::shared_ptr<LiveSums> live;              // told of every row; null: nobody watches
+    bool ages_texts = false;                     // names that no row has go: for sessions without end
     std::function<void()> on_flush;              // called on the decoder thread after each of its flushes
   };
 
@@ -53,6 +56,9 @@ class Decoder {
 
   // The store, handed over; a new one takes its place. Rows of regions still open are written with end = now.
   std::shared_ptr<Store> take(int64_t now);
+  // What was collected so far, what CUPTI can give back included, with rows of what is open at `now`;
+  // collection goes on. Null: no memory for it.
+  std::shared_ptr<Store> snapshot(int64_t now);
   // Drops what was collected so far (a warm-up).
   void discard();
   // Memory ran out: what comes from then on is counted, and nothing else.
@@ -64,6 +70,8 @@ class Decoder {
   uint64_t without_times() const { return x_records.without_times(); }
   uint64_t kernels_received() const { return x_records.kernels_received(); }
   GraphTracker::Counts graph_counts() const { return x_graphs ? x_graphs->counts() : GraphTracker::Counts{}; }
+  // CPU time of its thread up to its last look at what came.
+  int64_t cpu_ns() const noexcept;
   size_t live_bytes() const { return x_live_bytes.load(std::memory_order_relaxed); }
 
  private:
@@ -76,6 +84,7 @@ class Decoder {
   void attempt(Work&& work) noexcept;
   std::unique_ptr<Store> new_store();
   void hand_over_full_store();
+  void age_texts();
   void swap_store(std::unique_ptr<Store> next);
 
   const Api& x_api;
@@ -99,6 +108,7 @@ class Decoder {
   std::chrono::milliseconds x_flush_period{0}, x_low_period{0};
   std::atomic<bool> x_ended{false};
   std::atomic<size_t> x_live_bytes{0};
+  std::atomic<int64_t> x_cpu_ns{0};
 
   std::mutex x_mutex;  // guards the members below; never held over a CUPTI call
   std::condition_variable x_changed;

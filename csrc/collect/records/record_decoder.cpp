@@ -216,6 +216,9 @@ uint64_t RecordDecoder::records_in(uint8_t* data, size_t valid_bytes) const noex
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       overhead(store, record);
       break;
+    case CUPTI_ACTIVITY_KIND_ENVIRONMENT:
+      environment(store, record);
+      break;
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       graph_launch(store, record);
       break;

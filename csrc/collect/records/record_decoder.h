@@ -91,6 +91,7 @@ class RecordDecoder {
   void memory(Store& store, const CUpti_Activity* record);
   void memory_pool(Store& store, const CUpti_Activity* record);
   void overhead(Store& store, const CUpti_Activity* record);
+  void environment(Store& store, const CUpti_Activity* record);
   void graph_launch(Store& store, const CUpti_Activity* record);
   void context(Store& store, const CUpti_Activity* record);
   void stream(Store& store, const CUpti_Activity* record);
@@ -115,7 +116,7 @@ class RecordDecoder {
       const ScopeTexts::Columns& columns = x_scope_texts.of(store, origin.scopes);
       if (columns.nvtx != 0) row.nvtx = columns.nvtx;
       row.operator_ = columns.operators;
-      row.backward = columns.backward;
+      row.backward |= columns.backward;
     }
     if (origin.frame != 0) {
       row.stack = g_frame_tree.python_of(origin.frame);
@@ -128,7 +129,7 @@ class RecordDecoder {
     if (in.instance == 0) return;
     row.operator_ = x_scope_texts.of(store, in.path).operators;
     row.operator_instance = in.instance;
-    row.backward = in.backward;
+    row.backward |= in.backward;
   }
   template <typename Row>
   void attribute_capture(Store& store, Row& row, const CUpti_Activity* record, size_t source_at);
@@ -186,6 +187,7 @@ inline void RecordDecoder::attribute(Store& store, Row& row, uint32_t correlatio
     row.region_instance = site->instance;
     if constexpr (requires { row.step; }) {
       row.step = site->step;
+      if constexpr (requires { row.backward; }) row.backward = site->backward;
       row.nvtx = x_regions.nvtx_id(store, site->node);
       if (x_calls.with_start_end())
         row.nvtx_start_end = start_end_text(store, x_calls.start_end(correlation));

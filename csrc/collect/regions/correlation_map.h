@@ -13,10 +13,11 @@
 namespace cuptiprof {
 
 struct CallSite {
-  uint32_t node;      // region path (RegionTracker node); 0: none
-  uint32_t instance;  // regions.instance; 0: none
-  uint32_t thread;    // system thread ID; 0: no such call was seen
-  uint32_t step;      // number of the training step + 1; 0: none was marked
+  uint32_t node = 0;          // region path (RegionTracker node); 0: none
+  uint32_t instance = 0;      // regions.instance; 0: none
+  uint32_t thread = 0;        // system thread ID; 0: no such call was seen
+  uint32_t step : 31 = 0;     // number of the training step + 1; 0: none was marked
+  uint32_t backward : 1 = 0;  // on a thread of torch's engine, or inside a call of it
 };
 
 // What a CorrelationMap has room for beside.

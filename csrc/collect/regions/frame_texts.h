@@ -17,6 +17,20 @@ class FrameTexts {
   // The same for a module of g_module_table, by its number: "(module 7)". What it is called is known when the
   // session ends (module_names), and is put in its place then.
   uint32_t module(Store& store, uint32_t number);
+  // Texts of the store that its rows may have no longer and that are remembered here: lines of frames whose
+  // rows are written once.
+  std::vector<uint32_t> texts() const {
+    std::vector<uint32_t> ids;
+    for (const uint32_t line : x_lines)
+      if (line != 0) ids.push_back(line - 1);
+    return ids;
+  }
+  // The store gave its texts other IDs; those of texts() among them.
+  void renumber_texts(const std::vector<uint32_t>& now) {
+    for (uint32_t& line : x_lines)
+      if (line != 0) line = now[line - 1] + 1;
+    x_modules.clear();
+  }
   // A new store has its own strings and rows.
   void forget_string_ids() {
     x_lines.clear();

@@ -84,7 +84,7 @@ void OperatorTracker::enter(uint32_t slot, const Event& e, uint64_t position, in
   o.around = around;
   o.label = e.id;
   o.instance = ++x_instances;
-  o.backward = name.is_backward;
+  o.backward = name.is_backward || around.backward;
   if (!t.open.empty()) {
     const Open& parent = t.open.back();
     o.parent = parent.instance;

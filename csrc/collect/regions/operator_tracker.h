@@ -29,6 +29,7 @@ class OperatorTracker {
     uint32_t region = 0;  // node of RegionPaths
     uint32_t instance = 0;
     uint32_t step = 0;
+    bool backward = false;  // torch's engine runs it
   };
 
   // Who writes the texts of rows.

@@ -112,8 +112,10 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
   switch (e.kind) {
     case EventKind::kLaunch: {
       const Place at = work_place(slot, e.task, e.stamp);
-      x_calls.put(e.id, {at.node, at.instance, tid_of(slot), x_step}, e.origin,
-                  x_calls.with_start_end() ? x_markers.open_set() : 0,
+      CallSite site{at.node, at.instance, tid_of(slot)};
+      site.step = x_step;
+      site.backward = in_backward(slot);
+      x_calls.put(e.id, site, e.origin, x_calls.with_start_end() ? x_markers.open_set() : 0,
                   x_operators ? x_operators->at(slot) : OperatorSite{});
       break;
     }
@@ -153,7 +155,7 @@ void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t 
     case EventKind::kOperatorEnter:
       if (x_operators) {
         const Place at = work_place(slot, e.task, e.stamp);
-        x_operators->enter(slot, e, position, time_of(e), {at.node, at.instance, x_step});
+        x_operators->enter(slot, e, position, time_of(e), {at.node, at.instance, x_step, in_backward(slot)});
       }
       break;
     case EventKind::kOperatorExit:
@@ -288,6 +290,11 @@ void RegionTracker::adopt(uint32_t slot, const Event& e, uint64_t position) {
 std::vector<RegionTracker::Backward>::iterator RegionTracker::caller_in(uint32_t slot) {
   return std::find_if(x_backward.begin(), x_backward.end(),
                       [slot](const Backward& b) { return b.slot == slot; });
+}
+
+// Torch's own threads do nothing else, also where no node runs: what DistributedDataParallel does at the end.
+bool RegionTracker::in_backward(uint32_t slot) {
+  return is_worker(slot) || caller_in(slot) != x_backward.end();
 }
 
 void RegionTracker::backward_begins(uint32_t slot, uint64_t task, bool marked) {

@@ -53,12 +53,21 @@ class RegionTracker {
 
   // A new store has its own strings.
   void forget_string_ids() {
-    x_paths.forget_string_ids();
+    forget_texts_of_rows();
     x_frame_texts.forget_string_ids();
-    if (x_operators) x_operators->forget_string_ids();
+  }
+  // The store gave its texts other IDs (Store::age_texts).
+  void renumber_texts(const std::vector<uint32_t>& now) {
+    forget_texts_of_rows();
+    x_frame_texts.renumber_texts(now);
   }
 
  private:
+  void forget_texts_of_rows() {
+    x_paths.forget_string_ids();
+    if (x_operators) x_operators->forget_string_ids();
+  }
+
   using Frame = std::shared_ptr<RegionFrame>;
   // A region that was entered, or one that was handed to this task (`adopted`: then only id and frame).
   struct OpenRegion {
@@ -113,6 +122,7 @@ class RegionTracker {
   void backward_begins(uint32_t slot, uint64_t task, bool marked);
   void backward_ends(uint32_t slot);
   std::vector<Backward>::iterator caller_in(uint32_t slot);
+  bool in_backward(uint32_t slot);
   void end_thread(Store& store, uint32_t slot, int64_t stamp);
   void close(OpenRegion& r, int64_t stamp);
   // Where work of this thread and task belongs; `innermost`: by its own regions.

@@ -1,5 +1,6 @@
 // Records of calls and of what there is: API calls, synchronisations, events, memory, streams, contexts,
 // devices.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "sim/activity/callbacks.h"
 #include "sim/activity/records.h"
 #include "sim/activity/wanted_records.h"
+#include "sim/machine/inside.h"
 
 namespace sim {
 
@@ -217,3 +219,17 @@ void dump_existing(CUpti_ActivityKind kind) {
 }
 
 }  // namespace sim
+
+using namespace sim;
+
+SIM_EXPORT void cuptisim_environment(uint32_t device, uint32_t kind, const uint32_t* values, size_t count) {
+  const Inside inside;
+  if (!kind_enabled(CUPTI_ACTIVITY_KIND_ENVIRONMENT)) return;
+  CUpti_ActivityEnvironment r{};
+  r.kind = CUPTI_ACTIVITY_KIND_ENVIRONMENT;
+  r.deviceId = device;
+  r.timestamp = Machine::get().now();
+  r.environmentKind = static_cast<CUpti_ActivityEnvironmentKind>(kind);
+  std::memcpy(&r.data, values, std::min(count * sizeof *values, sizeof r.data));
+  emit(&r, sizeof r, 0);
+}

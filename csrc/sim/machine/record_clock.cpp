@@ -52,6 +52,8 @@ void for_each_time(const CUpti_Activity* record, Visit visit) {
       return visit(offsetof(CUpti_ActivityCudaEvent2, deviceTimestamp), false);
     case CUPTI_ACTIVITY_KIND_MEMORY2:
       return visit(offsetof(CUpti_ActivityMemory4, timestamp), false);
+    case CUPTI_ACTIVITY_KIND_ENVIRONMENT:
+      return visit(offsetof(CUpti_ActivityEnvironment, timestamp), false);
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
       return visit(offsetof(CUpti_ActivityMemoryPool3, timestamp), false);
     default:
