@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from cuptiprof.bench.measure import bench as bench
     from cuptiprof.bench.sweep.benchmark import benchmark
     from cuptiprof.data.result import Result
+    from cuptiprof.export.tensorboard import tensorboard_trace_handler
     from cuptiprof.filter.kernel_filter import KernelFilter
     from cuptiprof.filter.launch import Launch
+    from cuptiprof.flight_recorder.recorder import recorder
     from cuptiprof.io.runs import open_run as open
-    from cuptiprof.io.tensorboard import tensorboard_trace_handler
+    from cuptiprof.job.open_job import open_job
 
 __all__ = [
     "CuptiprofError",
@@ -42,7 +44,9 @@ __all__ = [
     "compare",
     "inject_nvtx",
     "open",
+    "open_job",
     "profile",
+    "recorder",
     "region",
     "schedule",
     "tensorboard_trace_handler",
@@ -56,8 +60,10 @@ _LAZY = {
     "compare": ("cuptiprof.bench.compare", "compare"),
     "load_ipython_extension": ("cuptiprof.integrations.ipython", "load_ipython_extension"),  # %load_ext cuptiprof
     "open": ("cuptiprof.io.runs", "open_run"),
+    "open_job": ("cuptiprof.job.open_job", "open_job"),
+    "recorder": ("cuptiprof.flight_recorder.recorder", "recorder"),
     "unload_ipython_extension": ("cuptiprof.integrations.ipython", "unload_ipython_extension"),
-    "tensorboard_trace_handler": ("cuptiprof.io.tensorboard", "tensorboard_trace_handler"),
+    "tensorboard_trace_handler": ("cuptiprof.export.tensorboard", "tensorboard_trace_handler"),
 }
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec.structs
 import numpy as np
 
-from cuptiprof.analysis.counter_record import CounterRecord, MetricInfo
-from cuptiprof.analysis.kernel_counters import Float64, Int64, finite, match
+from cuptiprof.analysis.counter_values.counter_record import CounterRecord, MetricInfo
+from cuptiprof.analysis.counter_values.kernel_counters import Float64, Int64, finite, match
 from cuptiprof.counters.plan import info_of
 from cuptiprof.data.codes import distinct_rows, renumbered
 from cuptiprof.data.enums import SAMPLE, STRATEGIES, code_of

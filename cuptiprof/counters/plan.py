@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cuptiprof import _core
-from cuptiprof.analysis.counter_record import CounterRecord, MetricInfo
+from cuptiprof.analysis.counter_values.counter_record import CounterRecord, MetricInfo
 from cuptiprof.counters.choice import choose, inputs_of, passes_of
 from cuptiprof.counters.controls import Controls, make_controls
 from cuptiprof.counters.request import CounterRequest

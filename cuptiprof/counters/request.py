@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cuptiprof.counters.controls import CACHES, CLOCKS
 from cuptiprof.data.enums import STRATEGIES
 from cuptiprof.errors import MetricError
+from cuptiprof.text.time_lengths import read_time
 
 CHOICES = ("auto", *(name for name in STRATEGIES.values() if name != "application"))
 MIN_INTERVAL_NS = 1_000
@@ -82,7 +82,7 @@ def make_request(
         set,
         _names(section),
         strategy,
-        parse_interval(sampling_interval),
+        _parse_interval(sampling_interval),
         repeatable,
         region_levels,
         communicating,
@@ -100,20 +100,15 @@ def _names(given: str | Iterable[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for p in parts for name in p.split(",") if name.strip())
 
 
-def parse_interval(interval: int | float | str) -> int:
+def _parse_interval(interval: int | float | str) -> int:
     """Nanoseconds from a number (ns) or a text such as "100us", "1 ms", "2.5us".
 
     Raises:
         MetricError: not an interval between 1 us and 10 s.
     """
-    if isinstance(interval, str):
-        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ns|us|µs|ms|s)?\s*", interval)
-        if not match:
-            raise MetricError(f"cannot read {interval!r} as a sampling interval", hint='for example "100us" or "1ms"')
-        scale = {"ns": 1, None: 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}[match.group(2)]
-        ns = float(match.group(1)) * scale
-    else:
-        ns = float(interval)
+    ns = read_time(interval) if isinstance(interval, str) else float(interval)
+    if ns is None:
+        raise MetricError(f"cannot read {interval!r} as a sampling interval", hint='for example "100us" or "1ms"')
     if not MIN_INTERVAL_NS <= ns <= MAX_INTERVAL_NS:
         raise MetricError(f"a sampling interval of {interval!r} is out of range", hint="1us to 10s; 100us is usual")
     return int(ns)

@@ -18,6 +18,9 @@ KINDS: dict[str, tuple[int, ...]] = {
 } | {ALLOCATOR: (), COLLECTIVES: ()}
 """Name -> values of CUpti_ActivityKind (csrc/base/codes.def)."""
 
+ENVIRONMENT = 20
+"""CUPTI_ACTIVITY_KIND_ENVIRONMENT: clocks, temperature, power and fan; collected where the system is read and NVML is not there."""
+
 DEFAULT = (
     "kernel",
     "memcpy",

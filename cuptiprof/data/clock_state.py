@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from cuptiprof.errors import BenchError
 
-# nvml.h, nvmlClocksEventReason*: what holds the clocks down against the program's will.
+# nvml.h (NVML 13), nvmlClocksEventReason*: what holds the clocks down against the program's will. The lower four bits are also CUPTI's.
 SLOWDOWNS = {
     0x08: "hardware slowdown",
     0x20: "software thermal slowdown",
@@ -16,7 +16,16 @@ SLOWDOWNS = {
 }
 POWER_CAP = 0x04
 """nvmlClocksEventReasonSwPowerCap: the usual state of a GPU under a large matrix product, so not a fault of the run."""
-
+HOLDS = {**SLOWDOWNS, POWER_CAP: "power cap", 0x10: "sync boost", 0x100: "display clock setting"}
+"""All that holds clocks but what was asked for: an idle GPU (0x01) and clocks that somebody set (0x02) are no events."""
+HELD_TIMES = {
+    "power_cap_time": "power cap",
+    "sync_boost_time": "sync boost",
+    "software_thermal_time": "software thermal slowdown",
+    "hardware_thermal_time": "hardware thermal slowdown",
+    "power_brake_time": "power brake",
+}
+"""Counters of ``system_samples`` of how long each held the clocks, where the driver counts it."""
 
 ClockTarget: TypeAlias = Literal["base", "max"] | int
 """What the SM clock is locked to: what the board keeps up under any load, its highest, or MHz."""

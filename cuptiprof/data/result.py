@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from cuptiprof.stats.verdict import THRESHOLD
 from cuptiprof.text.html import html_line, html_table
 
 if TYPE_CHECKING:
-    from cuptiprof.analysis.kernel_counters import Counters
-    from cuptiprof.analysis.work_groups import WorkBy
+    from cuptiprof.analysis.comparison.work_groups import WorkBy
+    from cuptiprof.analysis.counter_values.kernel_counters import Counters
+    from cuptiprof.analysis.trees.flame import StackBy
     from cuptiprof.filter.kernel_filter import KernelFilter
+    from cuptiprof.pictures.picture import Picture
     from cuptiprof.report.model import Report
     from cuptiprof.report.views.key_averages import KeyAverages
 
@@ -75,7 +78,7 @@ class Losses(Mapping[str, int]):
 
 class Result:
     """An immutable set of tables (one attribute each: ``kernels``, ``memcpys``, ``memsets``, ``api_calls``,
-    ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``allocator_events``, ``allocator_blocks``, ``collectives``, ``overhead``, ``graph_launches``, ``contexts``,
+    ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``allocator_events``, ``allocator_blocks``, ``collectives``, ``system_samples``, ``overhead``, ``graph_launches``, ``contexts``,
     ``streams``, ``devices``, ``regions``, ``operators``, ``markers``, ``stacks``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
 
     Times are in ns on the run clock (``clock_to_unix`` converts).
@@ -93,6 +96,7 @@ class Result:
     allocator_events: Table
     allocator_blocks: Table
     collectives: Table
+    system_samples: Table
     overhead: Table
     graph_launches: Table
     contexts: Table
@@ -134,7 +138,7 @@ class Result:
         ``result.kernels["ipc"]`` is the same joined to kernels.
         """
         if self._counters is None:
-            from cuptiprof.analysis.kernel_counters import Counters
+            from cuptiprof.analysis.counter_values.kernel_counters import Counters
 
             self._counters = Counters(self.tables["metric_ranges"], self.tables["metrics"], self.metadata)
         return self._counters
@@ -208,22 +212,45 @@ class Result:
 
         save_run(self, path, overwrite=overwrite, progress=progress)
 
+    def save_rank(
+        self, folder: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None
+    ) -> Path | str:
+        """Write the run of this rank into the folder of its job (a path, or an address: ``s3://bucket/job``), as ``rank-N.cuptiprof``; every rank calls it with the same folder.
+        ``cuptiprof.open_job`` opens them together; see ``docs/job.md``.
+
+        Returns:
+            Where the run lies: a path, or an address.
+
+        Raises:
+            ResultError: the process was no rank of a job, the rank has a run there, or it cannot be written.
+        """
+        from cuptiprof.io.rank_place import save_rank
+
+        return save_rank(self, folder, overwrite=overwrite, progress=progress)
+
     def export(
         self,
         path: str | os.PathLike[str],
         *,
         format: str | None = None,
+        by: StackBy | None = None,
+        table: str | None = None,
         overwrite: bool = False,
         progress: Progress | None = None,
     ) -> None:
         """Write another tool's format, chosen by the file's suffix or `format`.
 
-        Raises:
-            ResultError: an unknown format, it exists and `overwrite` is false, or it cannot be written.
-        """
-        from cuptiprof.io.formats import export
+        Args:
+            by: what the stacks of flame graphs and pprof are of: "python", "region", "module" or "operator"; None: Python's stacks
+                where the run has any, else regions.
+            table: which table is written as Parquet, Arrow or CSV; None: kernels.
 
-        export(self, path, format=format, overwrite=overwrite, progress=progress)
+        Raises:
+            ResultError: an unknown format, one without stacks or of no single table although `by` or `table` is given, no such table, it exists and `overwrite` is false, or it cannot be written.
+        """
+        from cuptiprof.export.formats import export
+
+        export(self, path, format=format, by=by, table=table, overwrite=overwrite, progress=progress)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """``export(path, format="chrome", overwrite=True)``: by torch.profiler's name, and as there a file is replaced."""
@@ -267,11 +294,26 @@ class Result:
         Raises:
             ResultError: an unknown `by`, unit, or limit.
         """
-        from cuptiprof.analysis.run_diff import diff_runs
+        from cuptiprof.analysis.comparison.run_diff import diff_runs
         from cuptiprof.report import make_diff_report
 
         found = diff_runs(self, new, by, short_names=short_names, threshold=threshold, across_chips=across_chips, demangle=demangle)  # fmt: skip
         return make_diff_report(found, self, new, **options)
+
+    def plot(self, kind: str = "timeline", **options: Any) -> Picture:
+        """A static picture of the run, which a notebook shows; ``.svg`` is its text, ``.save("x.png")`` writes it. Needs matplotlib
+        (``pip install 'cuptiprof[plot]'``).
+
+        Args:
+            kind: "timeline", "flame", "memory", "occupancy", "roofline", "steps" or "kernels".
+            options: of "flame" ``by`` ("region", "module", "operator", "python"), of "roofline" ``level`` ("dram", "l2", "l1tex").
+
+        Raises:
+            ResultError: another kind, nothing of it was recorded, or matplotlib is not installed.
+        """
+        from cuptiprof.pictures.run_pictures import plot_run
+
+        return plot_run(self, kind, **options)
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Time by the Python stack of the operators that took it, a line a stack, for flame graphs: by torch.profiler's name and
@@ -283,7 +325,7 @@ class Result:
         Raises:
             ResultError: another metric, no stacks in the run, or it cannot be written.
         """
-        from cuptiprof.io.stack_file import export_stacks
+        from cuptiprof.export.stack_file import export_stacks
 
         export_stacks(self.timed(), path, metric)
 

@@ -297,7 +297,7 @@ class Table:
         arrays, fields = [], []
         texts: Any = None
         for name in self.all_columns if columns is None else columns:
-            spec = self._spec(name)
+            spec = self.spec(name)
             if spec.is_text:
                 texts = texts_to_arrow(self.strings) if texts is None else texts
                 array = pa.DictionaryArray.from_arrays(pa.array(self.codes(name).astype(np.int32)), texts)
@@ -307,7 +307,7 @@ class Table:
             fields.append(pa.field(name, array.type, metadata={"unit": spec.unit, "doc": spec.doc}))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
-    def _spec(self, column: str) -> ColumnSchema:
+    def spec(self, column: str) -> ColumnSchema:
         """What is said of a column, derived ones included."""
         if column in self._schema:
             return self._schema[column]
@@ -326,7 +326,7 @@ class Table:
         pd = need("pandas", "pandas")
         data: dict[str, Any] = {}
         for name in self.all_columns if columns is None else columns:
-            if self._spec(name).is_text:
+            if self.spec(name).is_text:
                 used, codes = renumbered(self.codes(name))
                 data[name] = pd.Categorical.from_codes(codes, [self.strings[int(i)] for i in used])
             else:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cuptiprof.sim.replay import TracePlayer
     from cuptiprof.sim.sim_clocks import SimClocks
     from cuptiprof.sim.sim_device import Opened, Setup, SimDevice
+    from cuptiprof.sim.sim_nvml import SimNvml
 
 
 class Device:
@@ -52,6 +53,16 @@ class Device:
     def stopping(self) -> None:
         """Called before the session stops."""
 
+    def nvml(self) -> Any:
+        """The module ``pynvml``, or what answers as it does.
+
+        Raises:
+            DeviceError: there is none.
+        """
+        from cuptiprof.device.nvml import load_nvml
+
+        return load_nvml()
+
     def metadata(self) -> dict[str, Any]:
         """What run.json says about the device."""
         return {
@@ -79,6 +90,15 @@ class CudaDevice(Device):
         found = find_cupti()
         super().__init__("cuda", _core.load_cupti(found.path, found.how))
 
+    def metadata(self) -> dict[str, Any]:
+        """With the GPUs that the process sees, by ordinal, once it has used one: their names and UUIDs."""
+        from cuptiprof.device.driver import Driver, DriverError
+
+        gpus: list[dict[str, Any]] = []
+        with contextlib.suppress(OSError, DriverError):  # cuInit is the program's to call
+            gpus = [{k: gpu[k] for k in ("ordinal", "name", "uuid") if k in gpu} for gpu in Driver().gpus()]
+        return super().metadata() | ({"gpus": gpus} if gpus else {})
+
 
 class SimulatedDevice(Device):
     """The stand-in; PyTorch's operators run on it as well as any script's own simulated calls.
@@ -93,6 +113,7 @@ class SimulatedDevice(Device):
         from cuptiprof.data.chips import BOARDS, board_called
         from cuptiprof.sim.sim_clocks import SimClocks
         from cuptiprof.sim.sim_device import Setup, SimDevice, library_path
+        from cuptiprof.sim.sim_nvml import SimNvml
 
         board = board_called(chip)
         if board is None:
@@ -107,11 +128,15 @@ class SimulatedDevice(Device):
         super().__init__(spec, _core.load_cupti(str(library_path()), "simulated device", True))
         self.virtual_clock = virtual_clock
         self.clocks: SimClocks = SimClocks(self.sim)
+        self.system: SimNvml = SimNvml(self.clocks)
         self._users = 0  # sessions and holders that want PyTorch on the device
         self._torch: TorchOnDevice | None = None
 
     def open(self) -> Opened:
         return self.sim.open(self.setup)
+
+    def nvml(self) -> SimNvml:
+        return self.system
 
     def started(self) -> None:
         self._put_torch_on()

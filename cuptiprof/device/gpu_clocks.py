@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 from cuptiprof.data.clock_state import ClockReader, ClockState, ClockTarget, NoClocks, cannot_lock
-from cuptiprof.errors import BenchError
+from cuptiprof.device.nvml import load_nvml
+from cuptiprof.errors import BenchError, DeviceError
 
 _LOCK_HINTS = {  # nvmlReturn_t
     3: "NVML locks clocks of Volta and later, and not of a part of a GPU (MIG) or in most virtual machines",
@@ -80,11 +81,10 @@ class NvmlClocks:
 def nvml_clocks(pci_bus_id: str) -> ClockReader:
     """The reader of the GPU at this PCI address ("00000000:3B:00.0")."""
     try:
-        import pynvml
-    except ImportError:
-        return NoClocks("nvidia-ml-py is not installed (pip install 'cuptiprof[bench]')")
+        nvml = load_nvml()
+    except DeviceError as e:
+        return NoClocks(e.message)
     try:
-        pynvml.nvmlInit()
-        return NvmlClocks(pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode()))
-    except pynvml.NVMLError as e:
+        return NvmlClocks(nvml, nvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode()))
+    except nvml.NVMLError as e:
         return NoClocks(f"NVML: {e}")

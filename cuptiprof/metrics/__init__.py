@@ -8,8 +8,8 @@ from __future__ import annotations
 from cuptiprof.metrics.catalogue import resolve, resolve_events, select
 from cuptiprof.metrics.expression import Expression, parse
 from cuptiprof.metrics.metric import Metric, Selection
+from cuptiprof.metrics.metric_sections import resolve_section, resolve_set, section_names, section_page, set_names
 from cuptiprof.metrics.name_tables import memory_path
-from cuptiprof.metrics.sections import resolve_section, resolve_set, section_names, section_page, set_names
 from cuptiprof.metrics.target import check_chip
 from cuptiprof.metrics.values import format_kind, format_value
 

@@ -8,8 +8,8 @@ from cuptiprof.errors import MetricError
 from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.lookup import find_metric, from_entry, unknown
 from cuptiprof.metrics.metric import Describe, Exists, Metric, Selection
+from cuptiprof.metrics.metric_sections import select_section
 from cuptiprof.metrics.name_tables import Entry
-from cuptiprof.metrics.sections import select_section
 from cuptiprof.metrics.target import Target, make_target
 
 MAX_NAMES = 4096

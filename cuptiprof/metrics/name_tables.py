@@ -57,7 +57,7 @@ class SectionRow:
 
 
 @dataclass(frozen=True)
-class Section:
+class MetricSection:
     """An ncu section: its place on the page, the sets it is in, its numbers."""
 
     name: str
@@ -168,7 +168,7 @@ def memory_path() -> tuple[Arrow, ...]:
 
 
 @functools.lru_cache(maxsize=1)
-def sections() -> dict[str, Section]:
+def sections() -> dict[str, MetricSection]:
     """ncu's sections by identifier, in the order of its pages."""
     rows: dict[str, list[SectionRow]] = {}
     name = ""
@@ -178,7 +178,7 @@ def sections() -> dict[str, Section]:
             SectionRow(name, row["where"], row["label"], row["metric"], row["chips"], row["missing_on"])
         )
     return {
-        row["section"]: Section(
+        row["section"]: MetricSection(
             row["section"], int(row["order"]), tuple(row["sets"].split()), tuple(rows.get(row["section"], ()))
         )
         for row in _rows("ncu_section_sets.tsv")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.analysis.operator_places import KNOWN, operator_paths, operator_places, region_places
+from cuptiprof.analysis.operator_work.operator_places import KNOWN, operator_paths, operator_places, region_places
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.io.allocator_rows import FrameTree, as_arrays, snapshot_rows
 from cuptiprof.session.allocator_history import THREAD_MARK, TakenHistory

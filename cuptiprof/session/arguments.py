@@ -7,18 +7,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
-from cuptiprof.data.activities import ALLOCATOR, COLLECTIVES, kinds_of
+from cuptiprof.data.activities import ALLOCATOR, COLLECTIVES, ENVIRONMENT, kinds_of
 from cuptiprof.device.devices import Device
-from cuptiprof.errors import BudgetError
+from cuptiprof.errors import BudgetError, SessionError
 from cuptiprof.session.callers import who_started
 from cuptiprof.session.memory_limit import memory_limit
 from cuptiprof.session.python_frames import frame_origins
 from cuptiprof.session.sources import Sources, SourcesArgument, parse_sources
 from cuptiprof.text.sizes import parse_bytes
+from cuptiprof.text.time_lengths import read_time
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
     from cuptiprof.filter.kernel_filter import KernelFilter
+    from cuptiprof.publish.publisher import Publisher
 
 KEEP = ("latest", "first", "spill")
 
@@ -32,6 +34,7 @@ class Arguments:
         kinds: CUpti_ActivityKind of what is collected.
         allocator, collectives: the history of PyTorch's caching allocator, calls of torch.distributed, too.
         filter: of kernels= and regions= and how many of those; None: all.
+        system_interval: ns between two readings of the system; 0: none are made.
         budget, buffer_size, device_buffer_size: bytes; 0: the default, as with both numbers of buffers.
     """
 
@@ -50,13 +53,26 @@ class Arguments:
     latency_timestamps: bool
     profile_from_start: bool
     share_cupti: bool
+    system_interval: int
     sources: Sources
 
-    def native_session(self, device: Device, counters: LiveCounters | None, follows_launches: bool) -> _core.Session:
+    def native_session(
+        self,
+        device: Device,
+        counters: LiveCounters | None,
+        *,
+        follows_launches: bool,
+        live: bool,
+        environment: bool,
+        ages_texts: bool,
+    ) -> _core.Session:
         """The native session, not started.
 
         Args:
             follows_launches: by callbacks; without them there are no regions and no count of launches.
+            live: sums are made while it runs.
+            ages_texts: names that no row has any more go, where they need the room.
+            environment: CUPTI is asked for what NVML does not read.
 
         Raises:
             BudgetError: the budget is too small for the buffers. SessionError: Python's lines are asked for and cannot be read.
@@ -67,7 +83,7 @@ class Arguments:
             sources = replace(sources, frames=2)
         return _core.Session(
             api=device.library,
-            kinds=self.kinds,
+            kinds=[*self.kinds, ENVIRONMENT] if environment else self.kinds,
             keep=self.keep,
             budget=self.budget,
             buffer_size=self.buffer_size,
@@ -88,6 +104,8 @@ class Arguments:
             modules=sources.modules,
             operators=sources.operators,
             operator_shapes=sources.shapes,
+            live=live,
+            ages_texts=ages_texts,
         )
 
 
@@ -109,12 +127,13 @@ def check_arguments(
     latency_timestamps: bool,
     profile_from_start: bool,
     share_cupti: bool,
+    system: bool | int | float | str,
     sources: SourcesArgument,
 ) -> Arguments:
     """The arguments of ``profile`` that do not concern counters or the schedule, checked.
 
     Raises:
-        BudgetError: unknown keep, or sizes that cannot be read. FilterError: a bad pattern. CuptiprofError: an unknown activity.
+        BudgetError: unknown keep, or sizes that cannot be read. SessionError: a bad interval of the system. FilterError: a bad pattern. CuptiprofError: an unknown activity.
     """
     if keep not in KEEP:
         raise BudgetError(f"unknown keep={keep!r}", hint=f"one of: {', '.join(KEEP)}")
@@ -127,6 +146,7 @@ def check_arguments(
         "budget": budget,
         "latency_timestamps": latency_timestamps,
         "profile_from_start": profile_from_start,
+        "system": system,
         "sources": dict(sources)
         if isinstance(sources, Mapping)
         else sources
@@ -166,8 +186,40 @@ def check_arguments(
         latency_timestamps=latency_timestamps,
         profile_from_start=profile_from_start,
         share_cupti=share_cupti,
+        system_interval=_system_interval(system),
         sources=_with_those_of(kernel_filter, parse_sources(sources)),
     )
+
+
+def publishers_of(publish: Publisher | Iterable[Publisher] | None) -> tuple[Publisher, ...]:
+    """``publish=``; SessionError: something else than publishers."""
+    if publish is None:
+        return ()
+    from cuptiprof.publish.publisher import Publisher
+
+    found = (publish,) if isinstance(publish, Publisher) else tuple(publish) if isinstance(publish, Iterable) else ()
+    if not found or not all(isinstance(publisher, Publisher) for publisher in found):
+        raise SessionError(
+            f"publish={publish!r} is no publisher",
+            hint="Prometheus(port=9464) of cuptiprof.publish.prometheus, OpenTelemetry() of cuptiprof.publish.open_telemetry, or a list of them",
+        )
+    return found
+
+
+def _system_interval(system: bool | int | float | str) -> int:
+    """ns; SessionError: no interval, or one that NVML could not keep."""
+    if isinstance(system, bool):
+        return 100_000_000 if system else 0
+    interval = read_time(system) if isinstance(system, str) else system
+    if interval is None or not _SHORTEST_NS <= interval <= _LONGEST_NS:
+        raise SessionError(
+            f"system={system!r} is no interval that it can be read at",
+            hint='True (every 100 ms), or an interval from 10 ms to 10 s: "50ms"',
+        )
+    return int(interval)
+
+
+_SHORTEST_NS, _LONGEST_NS = 10_000_000, 10_000_000_000
 
 
 def _with_those_of(kernel_filter: KernelFilter | None, sources: Sources) -> Sources:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
 from cuptiprof import _core
+from cuptiprof.data.coverage import time_unobserved
 from cuptiprof.data.result import Result, from_native
 from cuptiprof.data.tables import Array, Table, merge
+from cuptiprof.job.launcher import ancestors, place_in_job, process_group
 from cuptiprof.session.python_frames import user_code
 from cuptiprof.session.torch_modules import put_names
 from cuptiprof.text.nearest import nearest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cuptiprof.io.spill import Spill
     from cuptiprof.session.following_torch import TakenTorch
     from cuptiprof.session.steps import Steps
+    from cuptiprof.session.system_sampler import TakenSystem
 
 
 class EmptySelectionWarning(UserWarning):
@@ -42,20 +44,17 @@ _WITHOUT_TIMES = (
 )
 
 
-def clock_pair() -> list[int]:
-    """The run clock and Unix time, ns, read one after the other."""
-    return [_core.now_ns(), _core.unix_ns()]
-
-
 def run_metadata(run: dict[str, Any]) -> dict[str, Any]:
     """What every run says of itself, whether it is finished or spilled by a process that was killed."""
-    rank = os.environ.get("RANK", "")
+    place = {**place_in_job(os.environ), **process_group()}
     return {
         "format": 1,
         "cuptiprof_version": __version__,
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "rank": int(rank) if re.fullmatch("[0-9]{1,9}", rank) else 0,
+        "parents": ancestors(os.getpid()),
+        "rank": place.get("rank", 0),
+        **({"distributed": place} if place else {}),
         "argv": list(sys.argv),
         **run,
     }
@@ -70,6 +69,7 @@ def assemble(
     counters: LiveCounters | None,
     spill: Spill | None,
     torch: TakenTorch,
+    system: TakenSystem | None,
 ) -> tuple[Result, list[Warning]]:
     """The result of one cycle, and what the user is to be warned of. Changes nothing, so that it can be done again.
 
@@ -79,6 +79,7 @@ def assemble(
         run: metadata that only the session knows (device, times, arguments).
         steps: those of the cycle; None: the program marks none.
         torch: what PyTorch told.
+        system: what was read beside; None: nothing was.
         kernel_filter: decides here what a filter that counts launches keeps; others decided in the decoder.
     """
     warned: list[Warning] = []
@@ -88,7 +89,7 @@ def assemble(
     if torch.modules is not None:
         put_names(tables, torch.modules)
     if steps is not None:
-        _add_steps(tables, steps)
+        _add_steps(tables, steps, run)
     metadata = run_metadata({"launches": dict(session.counts()), **run})
     losses = dict(session.losses())
     losses["budget_evicted"] += steps.lost if steps is not None else 0
@@ -110,6 +111,16 @@ def assemble(
 
         if note := add_allocator(torch.allocator, tables, metadata, losses, steps, user_code()):
             _note(metadata, note)
+    if system is not None:
+        ordinals = {str(gpu["uuid"]): int(gpu["ordinal"]) for gpu in metadata.get("gpus") or () if "uuid" in gpu}
+        of_cupti = tables["system_samples"]
+        tables["system_samples"] = _followed_by(of_cupti, system.table(of_cupti.strings, ordinals))
+        metadata["system"] = {
+            **system.facts,
+            "source": "cupti" if len(of_cupti) else "nvml" if system.facts["gpus"] else "",
+        }
+        if system.facts["note"] and not len(of_cupti):
+            _note(metadata, f"no readings of GPUs: {system.facts['note']}")
     metadata["cuda_was_up"] = session.cuda_was_up
     if session.cuda_was_up and (metadata.get("arguments") or {}).get("latency_timestamps"):
         _note(metadata, _LATE_LATENCY)
@@ -176,8 +187,9 @@ def _steps_from_the_first(table: Table) -> Array:
     return np.where((steps == 0) & seen, np.uint32(1), steps)
 
 
-def _add_steps(tables: dict[str, Table], marked: Steps) -> None:
-    """The steps as rows of ``markers``, and what was launched before the first call of ``step()`` as the first step's."""
+def _add_steps(tables: dict[str, Table], marked: Steps, run: dict[str, Any]) -> None:
+    """The steps as rows of ``markers``, and what was launched before the first call of ``step()`` as the first step's; of steps that were
+    observed in part, ``metadata`` says the share."""
     steps = list(marked)
     if not steps:
         return
@@ -186,6 +198,9 @@ def _add_steps(tables: dict[str, Table], marked: Steps) -> None:
     for name in ("kernels", "memcpys", "memsets"):
         tables[name] = tables[name].with_column("step", _steps_from_the_first)
     markers = tables["markers"]
+    start, end = (np.array([getattr(s, of) for s in steps], np.int64) for of in ("start", "end"))
+    missing = time_unobserved(run, start, end) / np.maximum(end - start, 1)
+    observed = [f'{{"observed": {1 - share:.3f}}}' if share else "" for share in missing.tolist()]
     rows = Table.from_columns(
         "markers",
         {
@@ -195,8 +210,16 @@ def _add_steps(tables: dict[str, Table], marked: Steps) -> None:
             "category": ["step"] * len(steps),
             "id": [s.number for s in steps],
             "thread": [s.thread for s in steps],
+            **({"metadata": observed} if any(observed) else {}),
         },
         markers.strings,
     )
-    joined = {c: np.concatenate([markers.codes(c), rows.codes(c)]) for c in markers.column_names}
-    tables["markers"] = Table("markers", joined, markers.strings)
+    tables["markers"] = _followed_by(markers, rows)
+
+
+def _followed_by(table: Table, more: Table) -> Table:
+    """The rows of both, which share their strings."""
+    import numpy as np
+
+    joined = {c: np.concatenate([table.codes(c), more.codes(c)]) for c in table.column_names}
+    return Table(table.name, joined, table.strings)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.collective_work import kernels_of_collectives
-from cuptiprof.analysis.operator_places import region_places
+from cuptiprof.analysis.collectives.collective_work import kernels_of_collectives
+from cuptiprof.analysis.operator_work.operator_places import region_places
 from cuptiprof.data.element_types import element_count, element_size, type_name
 from cuptiprof.data.tables import Table
 from cuptiprof.session.collective_calls import CollectiveCall

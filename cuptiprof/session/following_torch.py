@@ -84,6 +84,10 @@ class FollowingTorch:
         if self._collectives is not None:
             self._collectives.take()
 
+    def so_far(self) -> TakenTorch:
+        """What can be told while the cycle goes on: names of modules. The rest is told once, at its end."""
+        return TakenTorch(modules=self._modules.names() if self._modules is not None else None)
+
     def take_on_device(self) -> TakenTorch:
         """At the end of a cycle, while the device is there."""
         return TakenTorch(

@@ -18,24 +18,30 @@ from cuptiprof.device.nvtx_injection import inject_nvtx, nvtx_complaints, nvtx_n
 from cuptiprof.errors import SessionError
 from cuptiprof.regions.decorating import decorated
 from cuptiprof.regions.hand_over import Following
-from cuptiprof.session.arguments import check_arguments
-from cuptiprof.session.assemble import assemble, clock_pair, run_metadata
+from cuptiprof.session.arguments import check_arguments, publishers_of
+from cuptiprof.session.assemble import assemble, run_metadata
 from cuptiprof.session.beside_kineto import TorchProfilerWatch
 from cuptiprof.session.callers import warn_caller
 from cuptiprof.session.control import Control
 from cuptiprof.session.following_torch import FollowingTorch, TakenTorch
 from cuptiprof.session.held import Held
+from cuptiprof.session.onlookers import Onlookers
+from cuptiprof.session.pauses import Pauses
 from cuptiprof.session.schedule import Action, Schedule
 from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
+from cuptiprof.session.unix_times import ClockPairs
 from cuptiprof.text.html import html_line
 
 if TYPE_CHECKING:
     from cuptiprof.counters.live import LiveCounters
     from cuptiprof.filter.kernel_filter import KernelFilter
     from cuptiprof.io.spill import Spill
+    from cuptiprof.publish.publisher import Publisher, Publishing
     from cuptiprof.report.views.key_averages import KeyAverages
+    from cuptiprof.session.system_sampler import SystemSampler
+    from cuptiprof.watch.live_figures import LiveFigures
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,6 +100,8 @@ class profile:
         share_cupti: let other tools collect at the same time, where CUPTI (CUDA 13.3) and the driver (r610) can and they do
             too (JAX, cupti-python): not torch.profiler. CUPTI that others share already is joined without it. Not with
             counters nor the activity "graph".
+        system: read the system beside the kernels in a thread of ours, every 100 ms or at an interval ("50ms"): power, clocks, temperature,
+            memory, utilisation, PCIe, NVLink, errors of the GPUs by NVML, CPU, memory and I/O of the process. See ``docs/system.md``.
         sources: where else, beside regions and steps, launches get their names from: "nvtx" (NVTX ranges), "lines" (the line of
             the program), "stacks" (the whole Python stack), "modules" and "operators" (PyTorch's), a list of them, "all", or a
             mapping to levels: {"nvtx": "launch"} knows what is open at launches only, "full" has host times too. {"lines":
@@ -102,6 +110,11 @@ class profile:
         schedule: which steps to collect (``cuptiprof.schedule``); call ``step()`` after each.
         on_ready: called with the session after the last active step of each cycle, and after ``stop()`` without a
             schedule.
+        live: ``cuptiprof top`` can show, from another terminal, what the session collects while it runs. See ``docs/live.md``.
+        on_live: called once a second while the session runs, and once more at its end, with the numbers so far
+            (:class:`~cuptiprof.watch.live_figures.LiveFigures`), from a thread of ours.
+        publish: give what the session collects to monitoring while it runs: ``cuptiprof.publish.prometheus.Prometheus(port=9464)``,
+            ``cuptiprof.publish.open_telemetry.OpenTelemetry()``, or several. See ``docs/monitoring.md``.
         progress: with a schedule, say on standard error which step runs; default: where that is a terminal.
         speed: replay only: 1 plays at the recorded pace, 0 as fast as possible.
 
@@ -110,6 +123,7 @@ class profile:
         FilterError: a bad pattern; MetricError: unknown metrics, or ones the strategy cannot collect. Nothing is left switched on.
     """
 
+    _ages_texts = False  # the recorder's: for sessions without end
     _follows_launches = True  # without: no regions, no launch count; benchmarks measure what that saves
 
     def __init__(
@@ -144,9 +158,13 @@ class profile:
         latency_timestamps: bool = False,
         profile_from_start: bool = True,
         share_cupti: bool = False,
+        system: bool | int | float | str = False,
         sources: SourcesArgument = None,
         schedule: Schedule | None = None,
         on_ready: Callable[[profile], object] | None = None,
+        live: bool = False,
+        on_live: Callable[[LiveFigures], object] | None = None,
+        publish: Publisher | Iterable[Publisher] | None = None,
         progress: bool | None = None,
         speed: float = 0.0,
     ) -> None:
@@ -167,6 +185,7 @@ class profile:
             latency_timestamps=latency_timestamps,
             profile_from_start=profile_from_start,
             share_cupti=share_cupti,
+            system=system,
             sources=sources,
         )
         self._counter_request = make_request(
@@ -188,6 +207,8 @@ class profile:
         self._spill_dir = os.path.abspath(spill_dir) if spill_dir is not None else None  # the program may chdir
         self._schedule = schedule
         self._on_ready = on_ready
+        self._onlookers = Onlookers(live, on_live, tuple(publishers_of(publish)))
+        self._publishing: Publishing | None = None
         self._progress = progress
         self._line: StepLine | None = None
         self._speed = speed
@@ -197,6 +218,7 @@ class profile:
         self._on_device = False
         self._opened = Held()  # what the session holds of its device, and of the program
         self._torch = FollowingTorch(self._arguments)
+        self._system: SystemSampler | None = None
         self._spill: Spill | None = None
         self._result: Result | None = None
         self._pending: _Pending | None = None
@@ -205,7 +227,8 @@ class profile:
         self._step = 0
         self._step_start = 0
         self._start_ns = 0
-        self._clock_pairs: list[list[int]] = []
+        self._clocks = ClockPairs()
+        self._pauses = Pauses()
 
     def __del__(self) -> None:
         """Dropped, not stopped: what it put into the program goes; the native session stops itself."""
@@ -237,6 +260,7 @@ class profile:
             self._result = self._pending = self._session = self._spill = None
             self._steps = self._no_steps()
             self._step = self._cycle = 0
+            self._pauses = Pauses()
             self._line = StepLine(self._progress) if self._schedule is not None else None
             self._device = device = open_device(self._device_spec, speed=self._speed)
             self._opened = Held()
@@ -245,8 +269,16 @@ class profile:
                 self._counters = self._plan_counters(device)
                 if self._arguments.sources.nvtx:
                     inject_nvtx()
-                self._session = session = self._arguments.native_session(device, self._counters, self._follows_launches)
-                self._clock_pairs = [clock_pair()]
+                self._system = self._system_sampler(device)
+                self._session = session = self._arguments.native_session(
+                    device,
+                    self._counters,
+                    follows_launches=self._follows_launches,
+                    ages_texts=self._ages_texts,
+                    live=self._onlookers.any,
+                    environment=self._system is not None and not self._system.has_gpus,
+                )
+                self._clocks = ClockPairs()
                 self._start_ns = _core.now_ns()
                 if self._arguments.keep == "spill":
                     from cuptiprof.io.spill import Spill
@@ -259,12 +291,17 @@ class profile:
                 if self._spill is not None:
                     self._spill.start()
                 self._start_ns = self._step_start = _core.now_ns()
-                self._clock_pairs = [clock_pair()]
+                self._clocks = ClockPairs()
                 if not device.simulated:
                     self._opened.enter(TorchProfilerWatch())
                 self._on_device = True
                 device.started()
                 self._torch.after_start(self._opened)
+                budget = self._arguments.budget
+                self._onlookers.show(session, device, budget, self._opened)
+                if self._system is not None:
+                    self._opened.enter(self._system)
+                self._publishing = self._onlookers.publish(session, device, budget, self._system, self._opened)
                 self._torch.record(session.state == "running")
             except BaseException:
                 self._abandon()
@@ -283,6 +320,14 @@ class profile:
             self._session = self._spill = None
             self._opened.close()
             self._control.end()
+
+    def _system_sampler(self, device: Device) -> SystemSampler | None:
+        interval = self._arguments.system_interval
+        if not interval:
+            return None
+        from cuptiprof.session.system_sampler import SystemSampler
+
+        return SystemSampler(device.nvml, interval, self._arguments.budget, simulated=device.simulated)
 
     def _leave_device(self) -> None:
         """The device is told that the session stops, once."""
@@ -335,10 +380,10 @@ class profile:
         assert pending is not None
         if pending.stop_ns == 0:
             pending.stop_ns = _core.now_ns()
-            self._clock_pairs.append(clock_pair())
+            self._clocks.add()
         self._torch.take_rest(pending.torch)
         if pending.made is None:
-            run = {**self._run(), "stop_time_ns": pending.stop_ns}
+            run = {**self._run(), **self._pauses.metadata(pending.stop_ns), "stop_time_ns": pending.stop_ns}
             steps = pending.steps if self._schedule is not None or self._step else None
             pending.made = assemble(
                 self._session,
@@ -349,6 +394,7 @@ class profile:
                 self._counters,
                 self._spill,
                 pending.torch,
+                self._system.rows(pending.stop_ns) if self._system is not None else None,
             )
         self._result, warned = pending.made
         if self._counters is not None:
@@ -363,7 +409,10 @@ class profile:
         assert pending is not None
         if self._spill is not None:
             self._spill.next_cycle(pending.cycle)
+        if self._system is not None:
+            self._system.forget(pending.stop_ns)
         self._cycle = pending.cycle
+        self._pauses.next_cycle()
         self._steps = self._no_steps()
         if self._session.state == "stopped":
             if self._spill is not None:
@@ -406,14 +455,19 @@ class profile:
                 self._session.finalize()
         return result
 
-    def pause(self) -> None:
-        """Stop collecting; ``resume()`` goes on. Waits for the GPU: what was launched before is kept.
+    def pause(self, *, wait: bool = True) -> None:
+        """Stop collecting; ``resume()`` goes on. The result knows when nothing was observed (``metadata["unobserved_ns"]``).
+
+        Args:
+            wait: for the GPU, so that what was launched before is kept. Else what it has not finished may be missing, or come after
+                ``resume()``; for whoever must not wait.
 
         Raises:
             SessionError: not running.
         """
         with self._control.call("pause()"):
-            self._running("pause()").pause()
+            self._running("pause()").pause(wait)
+            self._pauses.begin()
             self._torch.record(False)
 
     def resume(self) -> None:
@@ -424,6 +478,7 @@ class profile:
         """
         with self._control.call("resume()"):
             self._running("resume()").resume()
+            self._pauses.end()
             self._torch.record(True)
 
     def step(self) -> None:
@@ -437,7 +492,10 @@ class profile:
             if self._is_unfinished():
                 self._finish()
             last = self._last_step()
+            if self._publishing is not None:
+                self._publishing.readings.steps.add(_core.now_ns() - self._step_start)
             self._steps.extend(self._recorded(last))
+            self._clocks.look()
             self._step_start = _core.now_ns()
             self._torch.step()
             session.step(self._step + 1)
@@ -465,14 +523,73 @@ class profile:
                     self._spill.discard()
             if will in recording and was is not Action.RECORD:
                 self._torch.forget()
+                if self._system is not None:
+                    self._system.forget(_core.now_ns())
             if session.state == "running" and will is Action.NONE:
                 session.pause()
             elif session.state != "running" and will is not Action.NONE:
                 session.resume()
+                self._pauses.end()
             self._torch.record(session.state == "running")
             if self._line is not None:
                 self._line.show(self._step, will, last[0].end - last[0].start if last else 0, self._cycle)
             self._step_start = _core.now_ns()
+
+    def counts(self) -> dict[str, int]:
+        """So far, since the start: ``launches``, ``lost`` (rows and records, of all kinds), ``live_bytes`` (held in memory),
+        ``decoder_ns`` (CPU time of the thread that makes rows of records).
+
+        Raises:
+            SessionError: not started.
+        """
+        if self._session is None:
+            raise SessionError("counts() without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
+        self._clocks.look()  # a recorder asks this often, for weeks
+        native = self._session.counts()
+        lost = sum(n for name, n in self._session.losses() if name not in ("budget_evicted", "filter_rejected"))
+        return {
+            "launches": native["launches"],
+            "lost": lost,
+            "live_bytes": native["live_bytes"],
+            "decoder_ns": native["decoder_ns"],
+        }
+
+    def snapshot(self) -> Result:
+        """What was collected so far, as a result of its own; the session goes on without a pause, and waits for nothing.
+
+        What the GPU has not finished is not in it, nor what CUPTI still holds; regions that are open end now. The history of PyTorch's
+        allocator and collectives are told at the end of a session only. It takes as much memory again as the session holds.
+
+        Raises:
+            SessionError: not running, keep="spill", or counters are read. BudgetError: no memory for it.
+        """
+        with self._control.call("snapshot()"):
+            session = self._running("snapshot()")
+            if self._spill is not None:
+                raise SessionError('snapshot() with keep="spill"', hint='keep="latest" keeps what a snapshot copies')
+            store = session.snapshot()
+            steps = (
+                self._steps.plus(self._recorded(self._last_step()))
+                if self._schedule is not None or self._step
+                else None
+            )
+            self._clocks.add()
+            now = _core.now_ns()
+            run = {**self._run(), **self._pauses.metadata(now), "stop_time_ns": now}
+            of_torch = self._torch.so_far()
+            system = self._system.rows(now) if self._system is not None else None
+        result, _ = assemble(session, store, run, steps, self._arguments.filter, None, None, of_torch, system)
+        return result
+
+    def system_now(self) -> list[tuple[int, str, float]]:
+        """The latest readings of the system (``system=``): device (-1: the host's), name of the counter, value in its unit; none yet: empty.
+        What was read longest ago is left out.
+
+        Raises:
+            SessionError: not started.
+        """
+        self._running("system_now()")
+        return self._system.latest() if self._system is not None else []
 
     def repeat(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run ``function(*args, **kwargs)`` once per pass, so that regions have counters that need several; strategy "range".
@@ -578,7 +695,7 @@ class profile:
             **({"note": "; ".join(notes)} if notes else {}),
             **({"nvtx_names": names} if names else {}),
             "start_time_ns": self._start_ns,
-            "clock_pairs": [list(p) for p in self._clock_pairs],
+            "clock_pairs": self._clocks.rows(),
             "arguments": dict(self._arguments.recorded),
         }
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.analysis.nesting import innermost, nest
-from cuptiprof.analysis.operator_places import operator_paths, region_places
+from cuptiprof.analysis.arrays.nesting import innermost, nest
+from cuptiprof.analysis.operator_work.operator_places import operator_paths, region_places
 from cuptiprof.data.enums import OPERATOR_SCOPES, code_of
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.session.steps import Steps

@@ -218,6 +218,8 @@ def _library() -> ctypes.CDLL:
     lib.cuptisim_inject.argtypes = [ctypes.c_int, ctypes.c_char_p, number, number, number]
     lib.cuptisim_report_state.argtypes = [ctypes.c_uint32, ctypes.c_int, ctypes.c_char_p]
     lib.cuptisim_report_state.restype = None
+    lib.cuptisim_environment.argtypes = [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t]
+    lib.cuptisim_environment.restype = None
     lib.cuptisim_get_truth.argtypes = [ctypes.POINTER(_Truth)]
     lib.cuptisim_set_counter.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_double]
     lib.cuptisim_true_metric.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_double)]
@@ -422,6 +424,16 @@ class SimDevice:
     def report_state(self, cbid: int, result: int, message: str) -> None:
         """CUPTI reports its state (``CUpti_CallbackIdState``); after a fatal error, 1, it finalizes itself."""
         self._lib.cuptisim_report_state(cbid, result, message.encode())
+
+    def environment(self, kind: int, *values: int, device: int = 0) -> None:
+        """CUPTI writes a record of kind ENVIRONMENT now, for whoever wants that kind.
+
+        Args:
+            kind: ``CUpti_ActivityEnvironmentKind``: 1 speed, 2 temperature, 3 power, 4 cooling.
+            values: the fields of that kind in their order (at most five), as CUPTI has them: MHz, degrees Celsius, mW, %.
+        """
+        fields = (ctypes.c_uint32 * len(values))(*values)
+        self._lib.cuptisim_environment(device, kind, fields, len(values))
 
     def clear_faults(self) -> None:
         """Forget every scripted fault."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuptiprof.io.tensorboard import tensorboard_trace_handler
+from cuptiprof.export.tensorboard import tensorboard_trace_handler
 from cuptiprof.session.schedule import Action as ProfilerAction
 from cuptiprof.session.schedule import schedule
 from cuptiprof.torch_profiler.from_torch import DeviceType, ExecutionTraceObserver, ProfilerActivity, record_function

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.flops import operator_flops
-from cuptiprof.analysis.gpu_work import named_work
-from cuptiprof.analysis.host_tree import HostKind, host_tree
-from cuptiprof.analysis.kernel_counters import match
-from cuptiprof.analysis.key_stats import flat_shapes
-from cuptiprof.analysis.operator_stacks import frame_texts, operator_origins
+from cuptiprof.analysis.counter_values.kernel_counters import match
+from cuptiprof.analysis.operator_work.flops import operator_flops
+from cuptiprof.analysis.operator_work.key_stats import flat_shapes
+from cuptiprof.analysis.operator_work.operator_stacks import frame_texts, operator_origins
+from cuptiprof.analysis.trees.host_tree import HostKind, host_tree
+from cuptiprof.analysis.work.gpu_work import named_work
 from cuptiprof.data.result import Result
 from cuptiprof.torch_profiler.from_torch import DeviceType, function_event_classes
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterable
@@ -14,7 +13,7 @@ from typing import Any
 from cuptiprof.data.activities import ALLOCATOR, DEFAULT
 from cuptiprof.data.result import Result
 from cuptiprof.errors import SessionError
-from cuptiprof.io.memory_timeline import export_memory_timeline
+from cuptiprof.export.memory_timeline import export_memory_timeline
 from cuptiprof.report.views.key_averages import KeyAverages
 from cuptiprof.session.callers import warn_caller
 from cuptiprof.session.profile import profile
@@ -156,8 +155,6 @@ class TorchProfile(profile):
         result.metadata["torch_profiler"] = {**self._given}
         result.metadata["trace_members"] = {**told, "trace_id": self._trace_id, **self._user_metadata}
         self._tell_missing_shapes(result)
-        if (group := _process_group()) and "distributed" not in result.metadata:
-            result.metadata["distributed"] = group
         return result
 
     def key_averages(
@@ -294,15 +291,3 @@ def _device_index(name: str | None) -> int | None:
     if match is None:
         raise SessionError(f"export_memory_timeline(device={name!r}): not a GPU", hint='device="cuda:0"')
     return int(match[1]) if match[1] else None
-
-
-def _process_group() -> dict[str, Any]:
-    """What torch.distributed says of the job; nothing without a process group."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return {}
-    return {
-        "backend": str(distributed.get_backend()),
-        "rank": distributed.get_rank(),
-        "world_size": distributed.get_world_size(),
-    }

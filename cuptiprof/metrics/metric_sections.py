@@ -11,7 +11,7 @@ from cuptiprof.filter.kernel_filter import KernelFilter
 from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.lookup import find_metric, no_counter, unknown
 from cuptiprof.metrics.metric import Describe, Exists, Metric, Selection
-from cuptiprof.metrics.name_tables import Section, SectionRow, is_among
+from cuptiprof.metrics.name_tables import MetricSection, SectionRow, is_among
 from cuptiprof.metrics.perfworks import is_sampling_name, split_name
 from cuptiprof.metrics.target import Target, make_target
 
@@ -73,7 +73,7 @@ def resolve_section(
     return _join(select_section(s, target, sampling) for s in _matching(section))
 
 
-def _matching(section: str) -> list[Section]:
+def _matching(section: str) -> list[MetricSection]:
     known = name_tables.sections()
     if section.startswith("regex:"):
         try:
@@ -91,7 +91,7 @@ def _matching(section: str) -> list[Section]:
     raise unknown(section, "section", known)
 
 
-def select_section(section: Section, target: Target, sampling: bool = False) -> Selection:
+def select_section(section: MetricSection, target: Target, sampling: bool = False) -> Selection:
     """One section on the target's chip."""
     metrics: dict[str, Metric] = {}
     dropped: dict[str, str] = {}
