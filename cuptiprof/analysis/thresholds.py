@@ -86,6 +86,18 @@ OUTLIER_RATIO = Threshold(
     _OURS.format("steps that hardly differ have a range of nothing"),
 )
 OUTLIER_STEPS = Threshold(5, "steps", "of which one can stand out", _OURS.format("fewer have no quartiles"))
+THROTTLED = Threshold(
+    5.0,
+    "%",
+    "of the SM clock that is lost while something holds it",
+    _OURS.format("boost clocks move by less as the load changes"),
+)
+HELD = Threshold(
+    5.0,
+    "%",
+    "of a step (or of the event, if that is shorter) from which on something is said to have held its clocks",
+    _OURS.format("readings know when it began and ended to half their interval"),
+)
 MEMORY_FULL = Threshold(90.0, "%", "of the GPU's memory at the peak", _PLUGIN)
 FRAGMENTED = Threshold(
     30.0,
@@ -140,6 +152,16 @@ PIPE_LOW = Threshold(
 PIPE_HIGH = Threshold(
     80.0, "%", "of its cycles, at which the busiest pipe is the bottleneck", NCU.format("HighPipeUtilization")
 )
+SM_BUSY = Threshold(
+    80.0,
+    "%",
+    "of the peak of instructions, from which on a slow pipe can be what bounds",
+    NCU.format("SlowPipeLimiter"),
+)
+ISSUED_LOW = Threshold(20.0, "%", "of the cycles in which an SM issues, below it few", NCU.format("SlowPipeLimiter"))
+ISSUED_APART = Threshold(
+    25.0, "points", "between the SM that issues most and their mean", NCU.format("SlowPipeLimiter")
+)
 FP64_HIGH = Threshold(15.0, "%", "of the FP64 peak, beside little FP32", NCU.format("SOLFPRoofline"))
 FP_UNFUSED = Threshold(0.1, "", "of the FP instructions that fusing could save", NCU.format("FPInstructions"))
 BANK_CONFLICTS = Threshold(
@@ -153,6 +175,18 @@ SECTOR_BYTES = Threshold(
 )
 LOCAL_HIT = Threshold(
     80.0, "%", "of local loads or stores that hit in L1, up to which local memory costs", NCU.format("LocalMemoryUsage")
+)
+L2_BUSY = Threshold(
+    50.0, "%", "of the peak of L2 that L1 asks for, above which misses matter", NCU.format("MemoryApertureUsage")
+)
+APERTURE_MISSES = Threshold(
+    40.0, "%", "of these misses that another memory than the GPU's answers", NCU.format("MemoryApertureUsage")
+)
+COMPRESSION_LOW = Threshold(
+    20.0, "%", "of what L2 tries to compress that it can, below it too little", NCU.format("MemoryL2Compression")
+)
+COMPRESSION_TRAFFIC = Threshold(
+    4.0, "times", "the bytes written that go to the compression unit", NCU.format("MemoryL2Compression")
 )
 IMBALANCE = Threshold(5.0, "%", "of the time that an even load of the SMs could save", NCU.format("WorkloadImbalance"))
 

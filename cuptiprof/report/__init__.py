@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cuptiprof.analysis.counter_record import CounterRecord
-from cuptiprof.analysis.run_diff import RunDiff
+from cuptiprof.analysis.comparison.run_diff import RunDiff
+from cuptiprof.analysis.counter_values.counter_record import CounterRecord
+from cuptiprof.data.coverage import coverage_line
 from cuptiprof.data.result import Losses, Result
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Column, Report, View
@@ -125,6 +126,8 @@ def _header(result: Result) -> tuple[str, ...]:
         chip = f"SIMULATED device (chip {m.get('simulated_chip') or 'unknown'})"
         if device.startswith("replay:"):
             lines.append(f"{chip}, a replay of {device.partition(':')[2]}: not measured on a GPU")
+        elif device.startswith("import:"):
+            lines.append(f"{chip}, imported from {device.partition(':')[2]}: not measured on a GPU")
         else:
             lines += [f"{chip}, PyTorch operators by model: not measured on a GPU", _TIMES_OF_A_MODEL]
     elif device.startswith("import:"):
@@ -137,6 +140,8 @@ def _header(result: Result) -> tuple[str, ...]:
         lines.append(f"{untimed:,} kernels, copies and sets have no times and are left out of every sum of time")
     if m.get("note"):
         lines.append(str(m["note"]))
+    if line := coverage_line(m):
+        lines.append(line)
     plan = CounterRecord.of(m)
     if plan is not None:
         lines += plan.lines(run_is_simulated=result.simulated)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cuptiprof.analysis.advice import copy_advice, counter_advice, idle_advice, kernel_advice, run_advice
+from cuptiprof.analysis.advice import (
+    copy_advice,
+    counter_advice,
+    idle_advice,
+    kernel_advice,
+    run_advice,
+    system_advice,
+)
 from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.suggestion import Advice, Candidate, Suggestion
+from cuptiprof.data.coverage import unobserved
 from cuptiprof.data.result import Result
 
 Rule = Callable[[Evidence], Iterator[Suggestion | Candidate]]
@@ -18,6 +26,7 @@ _OF_THE_HOST: tuple[Rule, ...] = (
     copy_advice.host_copies,
     run_advice.communication,
     run_advice.steps_that_stand_out,
+    system_advice.throttled,
 )
 """Rules on when things happened: nothing that the simulated device can know, or a run of which a filter left kernels out."""
 _OF_THE_GPU: tuple[Rule, ...] = (
@@ -26,11 +35,13 @@ _OF_THE_GPU: tuple[Rule, ...] = (
     counter_advice.counted_kernels,
     run_advice.memory,
     run_advice.ways_of_parallel_training,
+    system_advice.errors_of_gpus,
     run_advice.losses,
 )
 
 _COUNTED = "Nothing is said of idle time, copies, communication and steps: kernels ran alone, some of them several times, to be counted."
 _FILTERED = "Nothing is said of idle time, copies, communication and steps: the filter left out {} kernels, which may have run then."
+_UNOBSERVED = "Nothing is said of idle time, copies, communication and steps: the session was paused in between."
 _SIMULATED = "Nothing is said of idle time, copies, communication and steps: they are those of a simulated device."
 
 
@@ -47,12 +58,15 @@ def advise_on(evidence: Evidence, most: int | None = None) -> Advice:
     """The same where the evidence is there already."""
     timed = evidence.result
     rejected = timed.losses["filter_rejected"]
-    rules = _OF_THE_GPU if timed.simulated or rejected or evidence.is_counted else (*_OF_THE_HOST, *_OF_THE_GPU)
+    paused = len(unobserved(timed.metadata)[0]) > 0
+    partly = timed.simulated or rejected or paused or evidence.is_counted
+    rules = _OF_THE_GPU if partly else (*_OF_THE_HOST, *_OF_THE_GPU)
     found = [finding for rule in rules for finding in rule(evidence)]
     found.sort(key=lambda finding: (-finding.saves, -finding.time, finding.rule))
     notes = [_SIMULATED] if timed.simulated and evidence.gpus else []
     notes += [_COUNTED] if evidence.is_counted and evidence.gpus and not timed.simulated else []
     notes += [_FILTERED.format(f"{rejected:,}")] if rejected and evidence.gpus and not timed.simulated else []
+    notes += [_UNOBSERVED] if paused and evidence.gpus and not timed.simulated else []
     more = counter_advice.would_tell_more(evidence)
     return Advice(
         [finding.made() for finding in found[:most]],

@@ -9,8 +9,8 @@ import numpy as np
 from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.heaviest_place import of_work
 from cuptiprof.analysis.advice.suggestion import Suggestion
-from cuptiprof.analysis.aggregate import Int64
-from cuptiprof.analysis.intervals import length, time_within, union_of, union_of_all
+from cuptiprof.analysis.arrays.aggregate import Int64
+from cuptiprof.analysis.arrays.intervals import length, time_within, union_of, union_of_all
 from cuptiprof.analysis.thresholds import SMALL_COPY, WORTH
 from cuptiprof.data import enums
 from cuptiprof.data.tables import Array

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cuptiprof.analysis import rules
 from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.heaviest_place import of_work
 from cuptiprof.analysis.advice.suggestion import Suggestion
-from cuptiprof.analysis.kernel_counters import Float64
-from cuptiprof.analysis.launch_facts import kernel_of_range, launch_facts
-from cuptiprof.analysis.launch_sizes import is_nvidia
+from cuptiprof.analysis.counter_values.kernel_counters import Float64
+from cuptiprof.analysis.counter_values.launch_sizes import is_nvidia
+from cuptiprof.analysis.kernel_rules import rules
+from cuptiprof.analysis.kernel_rules.launch_facts import kernel_of_range, launch_facts
+from cuptiprof.analysis.kernel_rules.rule_message import Facts
 from cuptiprof.analysis.thresholds import WORTH
 from cuptiprof.data.codes import distinct_rows, renumbered
 from cuptiprof.data.tables import Array
@@ -32,6 +33,10 @@ _TRY = {
                  "short scoreboard: less of shared memory and special functions; math pipe throttle: other instructions; wait: more warps."),
     "ThreadDivergence": ("Warps diverge", "Let the threads of a warp branch alike: sort the work, make conditions depend on the warp."),
     "HighPipeUtilization": ("Pipes are little used", "More work in flight: larger grids, more warps, more independent instructions."),
+    "SlowPipeLimiter": ("A slow pipe", "Move work to other pipes: from FP64 to FP32 or integers, special functions to fast approximations."),
+    "MemoryApertureUsage": ("Data lie in another memory", "Copy what is read often to the GPU's memory before the kernel (pinned or managed memory: prefetch it), "
+                            "or keep it in L2 (persisting access policy)."),
+    "MemoryL2Compression": ("L2 compresses in vain", "Compressible memory only for what is mostly zeros or alike; write whole lines."),
     "FPInstructions": ("Unfused arithmetic", "Let the compiler fuse (-fmad=true, fmaf())."),
     "SharedMemoryConflicts": ("Conflicts of banks", "Pad rows of shared memory by one element, or swizzle."),
     "MemoryCacheAccessPattern": ("Uncoalesced access", "Neighbouring threads at neighbouring addresses: structure of arrays, transposing in shared memory, vector loads."),
@@ -103,7 +108,7 @@ def would_tell_more(evidence: Evidence) -> str:
     )
 
 
-def _headroom(facts: rules.Facts) -> float:
+def _headroom(facts: Facts) -> float:
     """Percent: to the peak of what the kernel uses most."""
     return max(100.0 - max(facts.get(rules.COMPUTE, 0.0), facts.get(rules.MEMORY, 0.0)), 0.0)
 

@@ -6,14 +6,14 @@ from functools import cached_property
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64, Intervals, sum_by_group
-from cuptiprof.analysis.communication import communicating
-from cuptiprof.analysis.gpu_idle import GpuIdle, gpu_idle
-from cuptiprof.analysis.gpu_work import NameIds, kernel_names
-from cuptiprof.analysis.intervals import length, union_of_all
-from cuptiprof.analysis.tensor_cores import on_tensor_cores
+from cuptiprof.analysis.arrays.aggregate import Int64, Intervals, sum_by_group
+from cuptiprof.analysis.arrays.intervals import length, union_of_all
 from cuptiprof.analysis.thresholds import MATTERS, Threshold
-from cuptiprof.analysis.timeline import recorded_span, work_by_kind
+from cuptiprof.analysis.utilization.gpu_idle import GpuIdle, gpu_idle
+from cuptiprof.analysis.utilization.timeline import recorded_span, work_by_kind
+from cuptiprof.analysis.work.communication import communicating
+from cuptiprof.analysis.work.gpu_work import NameIds, kernel_names
+from cuptiprof.analysis.work.tensor_cores import on_tensor_cores
 from cuptiprof.data.enums import KERNEL, LAUNCH
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array

@@ -10,9 +10,9 @@ import numpy as np
 
 from cuptiprof import _core
 from cuptiprof.analysis.advice.suggestion import Place
-from cuptiprof.analysis.aggregate import Int64, sum_by_group
-from cuptiprof.analysis.kernel_counters import match
-from cuptiprof.analysis.nesting import innermost
+from cuptiprof.analysis.arrays.aggregate import Int64, sum_by_group
+from cuptiprof.analysis.arrays.nesting import innermost
+from cuptiprof.analysis.counter_values.kernel_counters import match
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table

@@ -10,11 +10,11 @@ import numpy as np
 from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.heaviest_place import in_sentence, of_moments, of_work
 from cuptiprof.analysis.advice.suggestion import Place, Suggestion
-from cuptiprof.analysis.aggregate import Int64, Intervals, sum_by_group
-from cuptiprof.analysis.gpu_idle import GpuIdle, is_wait
-from cuptiprof.analysis.intervals import length, time_within, union_of, union_of_all
-from cuptiprof.analysis.step_breakdown import data_loading
+from cuptiprof.analysis.arrays.aggregate import Int64, Intervals, sum_by_group
+from cuptiprof.analysis.arrays.intervals import length, time_within, union_of, union_of_all
 from cuptiprof.analysis.thresholds import IDLE, OUTSIDE, SMALL_GAP, UTILISATION
+from cuptiprof.analysis.training_steps.step_breakdown import data_loading
+from cuptiprof.analysis.utilization.gpu_idle import GpuIdle, is_wait
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.text.units import format_time

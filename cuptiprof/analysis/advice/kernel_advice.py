@@ -9,11 +9,11 @@ import numpy as np
 from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.heaviest_place import in_sentence, last_name, of_work, operator_codes
 from cuptiprof.analysis.advice.suggestion import Candidate, Place, Suggestion
-from cuptiprof.analysis.aggregate import Int64, sum_by_group
-from cuptiprof.analysis.kernel_counters import Float64
-from cuptiprof.analysis.launch_sizes import is_nvidia, launch_sizes, of_kernels
-from cuptiprof.analysis.tensor_cores import is_eligible
+from cuptiprof.analysis.arrays.aggregate import Int64, sum_by_group
+from cuptiprof.analysis.counter_values.kernel_counters import Float64
+from cuptiprof.analysis.counter_values.launch_sizes import is_nvidia, launch_sizes, of_kernels
 from cuptiprof.analysis.thresholds import OCCUPANCY_GAIN, TAIL, TENSOR_CC, TENSOR_SHARE, WARP, WORTH
+from cuptiprof.analysis.work.tensor_cores import is_eligible
 from cuptiprof.data.chips import flops_per_clock
 from cuptiprof.data.codes import renumbered
 from cuptiprof.text.units import format_time

@@ -10,12 +10,8 @@ import numpy as np
 from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.heaviest_place import in_sentence, of_work
 from cuptiprof.analysis.advice.suggestion import Place, Suggestion
-from cuptiprof.analysis.allocations import allocations
-from cuptiprof.analysis.allocator_memory import OOM, devices, memory_timeline
-from cuptiprof.analysis.gpu_work import kernel_names
-from cuptiprof.analysis.step_breakdown import step_breakdown
-from cuptiprof.analysis.step_outliers import step_outliers
-from cuptiprof.analysis.step_spans import gpu_steps, host_steps
+from cuptiprof.analysis.allocators.allocations import allocations
+from cuptiprof.analysis.allocators.allocator_memory import OOM, devices, memory_timeline
 from cuptiprof.analysis.thresholds import (
     COMMUNICATION,
     FRAGMENTED,
@@ -23,7 +19,11 @@ from cuptiprof.analysis.thresholds import (
     OUTLIER_STEPS,
     WORTH,
 )
-from cuptiprof.analysis.timeline import hidden
+from cuptiprof.analysis.training_steps.step_breakdown import step_breakdown
+from cuptiprof.analysis.training_steps.step_outliers import step_outliers
+from cuptiprof.analysis.training_steps.step_spans import gpu_steps, host_steps
+from cuptiprof.analysis.utilization.timeline import hidden
+from cuptiprof.analysis.work.gpu_work import kernel_names
 from cuptiprof.data.codes import distinct
 from cuptiprof.data.result import Losses
 from cuptiprof.data.tables import Table

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis import allocator_memory as memory
-from cuptiprof.analysis.counted import device_label, device_labels
-from cuptiprof.analysis.gpu_work import origin_ns
+from cuptiprof.analysis.allocators import allocator_memory as memory
+from cuptiprof.analysis.work.counted import device_label, device_labels
+from cuptiprof.analysis.work.gpu_work import origin_ns
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, Heading, View, left_out, nothing
 from cuptiprof.text.units import format_bytes, format_percent, format_time

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.gpu_work import origin_ns
+from cuptiprof.analysis.work.gpu_work import origin_ns
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from cuptiprof.analysis.copy_bandwidth import copy_bandwidths
-from cuptiprof.analysis.gpu_work import origin_ns
+from cuptiprof.analysis.work.copy_bandwidth import copy_bandwidths
+from cuptiprof.analysis.work.gpu_work import origin_ns
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import Columns, column_table, rank_of, table

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64, sum_by_group
-from cuptiprof.analysis.region_tree import NO_REGION, RegionTree, path_tree
+from cuptiprof.analysis.arrays.aggregate import Int64, sum_by_group
+from cuptiprof.analysis.trees.region_tree import NO_REGION, RegionTree, path_tree
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
 from cuptiprof.report.model import Column, View, left_out, nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cuptiprof.analysis.communication_waits import communication_waits
+from cuptiprof.analysis.collectives.communication_waits import communication_waits
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import rank_of, table

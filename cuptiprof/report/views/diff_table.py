@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cuptiprof.analysis.diff_verdicts import MIN_SAMPLES, MIN_SHARE
-from cuptiprof.analysis.run_diff import RunDiff
+from cuptiprof.analysis.comparison.diff_verdicts import MIN_SAMPLES, MIN_SHARE
+from cuptiprof.analysis.comparison.run_diff import RunDiff
 from cuptiprof.report.model import Column, View, left_out
 from cuptiprof.stats.verdict import Kind, Verdict
 from cuptiprof.text.metric_units import infer_unit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cuptiprof.analysis.gpu_series import gpu_series
-from cuptiprof.analysis.gpu_work import origin_ns
+from cuptiprof.analysis.utilization.gpu_series import gpu_series
+from cuptiprof.analysis.work.gpu_work import origin_ns
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import Columns, column_table, rank_of

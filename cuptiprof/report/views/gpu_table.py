@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cuptiprof.analysis.gpu_figures import gpu_figures
+from cuptiprof.analysis.utilization.gpu_figures import gpu_figures
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import rank_of, table

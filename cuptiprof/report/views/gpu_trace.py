@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.gpu_work import bandwidths, kernel_names, memcpy_names, origin_ns
+from cuptiprof.analysis.work.gpu_work import bandwidths, kernel_names, memcpy_names, origin_ns
 from cuptiprof.data import enums
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result

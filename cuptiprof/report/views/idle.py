@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cuptiprof.analysis.idle_causes import CONSECUTIVE_NS, idle_causes
+from cuptiprof.analysis.utilization.idle_causes import CONSECUTIVE_NS, idle_causes
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import rank_of, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cuptiprof.analysis.kernel_figures import kernel_figures
+from cuptiprof.analysis.work.kernel_figures import kernel_figures
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out, nothing
 

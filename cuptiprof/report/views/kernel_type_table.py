@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from cuptiprof.analysis.kernel_types import kernel_types
+from cuptiprof.analysis.utilization.kernel_types import kernel_types
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import table

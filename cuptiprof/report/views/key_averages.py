@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cuptiprof.analysis.key_stats import key_stats
+from cuptiprof.analysis.operator_work.key_stats import key_stats
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
 from cuptiprof.report.render.torch_table import headings, table_text, torch_duration

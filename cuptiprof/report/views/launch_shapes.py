@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64
-from cuptiprof.analysis.launch_groups import LaunchGroups
+from cuptiprof.analysis.arrays.aggregate import Int64
+from cuptiprof.analysis.work.launch_groups import LaunchGroups
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cuptiprof.analysis.launch_statistics import DELAY_OUTLIER_NS, RUNTIME_OUTLIER_NS, launches
+from cuptiprof.analysis.work.launch_statistics import DELAY_OUTLIER_NS, RUNTIME_OUTLIER_NS, launches
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import Columns, column_table, rank_of

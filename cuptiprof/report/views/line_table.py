@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cuptiprof.analysis.stack_times import stack_times
+from cuptiprof.analysis.trees.stack_times import stack_times
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, Heading, View, left_out, nothing
 from cuptiprof.text.line_patterns import LinePattern

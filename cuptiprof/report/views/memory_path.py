@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.counted import NOTHING, units
+from cuptiprof.analysis.work.counted import NOTHING, units
 from cuptiprof.data.result import Result
 from cuptiprof.metrics.name_tables import memory_path as arrows_of_the_diagram
 from cuptiprof.report.model import Column, Heading, View, left_out

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.allocations import STAYED, Allocations, allocations
-from cuptiprof.analysis.counted import device_label, device_labels
-from cuptiprof.analysis.gpu_work import origin_ns
-from cuptiprof.analysis.region_tree import NO_REGION
+from cuptiprof.analysis.allocators.allocations import STAYED, Allocations, allocations
+from cuptiprof.analysis.trees.region_tree import NO_REGION
+from cuptiprof.analysis.work.counted import device_label, device_labels
+from cuptiprof.analysis.work.gpu_work import origin_ns
 from cuptiprof.data.enums import MEMORY_KINDS, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, Heading, View, left_out, nothing

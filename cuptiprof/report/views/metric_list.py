@@ -12,8 +12,8 @@ from cuptiprof.metrics import name_tables
 from cuptiprof.metrics.library import count_passes
 from cuptiprof.metrics.lookup import from_entry
 from cuptiprof.metrics.metric import Metric
+from cuptiprof.metrics.metric_sections import set_names
 from cuptiprof.metrics.name_tables import Entry
-from cuptiprof.metrics.sections import set_names
 from cuptiprof.metrics.target import Target
 from cuptiprof.report.model import Column, View
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.counted import (
+from cuptiprof.analysis.counter_values.kernel_counters import finite
+from cuptiprof.analysis.work.counted import (
     NOTHING,
     device_label,
     device_labels,
@@ -16,7 +17,6 @@ from cuptiprof.analysis.counted import (
     texts,
     units,
 )
-from cuptiprof.analysis.kernel_counters import finite
 from cuptiprof.data.enums import SAMPLE, STRATEGIES
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out

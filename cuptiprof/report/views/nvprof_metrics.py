@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuptiprof.analysis.counted import NOTHING, dense, device_label, device_labels, range_names, units
-from cuptiprof.analysis.kernel_counters import Float64, Int64, finite
+from cuptiprof.analysis.counter_values.kernel_counters import Float64, Int64, finite
+from cuptiprof.analysis.work.counted import NOTHING, dense, device_label, device_labels, range_names, units
 from cuptiprof.data.codes import distinct_rows, first_rows
 from cuptiprof.data.enums import KERNEL, LAUNCH, REGION, SAMPLE, STRATEGIES, code_of
 from cuptiprof.data.result import Result

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64
-from cuptiprof.analysis.module_stats import module_stats
-from cuptiprof.analysis.operator_stats import GroupBy, operator_stats
-from cuptiprof.analysis.region_tree import NO_REGION
+from cuptiprof.analysis.arrays.aggregate import Int64
+from cuptiprof.analysis.operator_work.module_stats import module_stats
+from cuptiprof.analysis.operator_work.operator_stats import GroupBy, operator_stats
+from cuptiprof.analysis.trees.region_tree import NO_REGION
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cuptiprof.analysis.comm_overlap import comm_overlap
+from cuptiprof.analysis.utilization.comm_overlap import comm_overlap
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import rank_of, table

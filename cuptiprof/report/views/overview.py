@@ -3,6 +3,7 @@ lost."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,16 +12,17 @@ import numpy as np
 from cuptiprof.analysis.advice.advise import advise_on
 from cuptiprof.analysis.advice.evidence import Evidence
 from cuptiprof.analysis.advice.suggestion import Advice
-from cuptiprof.analysis.aggregate import sum_by_group
-from cuptiprof.analysis.gpu_idle import WORK_TABLES, GpuIdle
-from cuptiprof.analysis.gpu_use import GpuUse, gpu_use
-from cuptiprof.analysis.operator_stats import operator_stats
-from cuptiprof.analysis.quantiles import Spread, spread_by_group
-from cuptiprof.analysis.region_tree import region_tree
-from cuptiprof.analysis.step_outliers import step_outliers
-from cuptiprof.analysis.step_spans import host_steps
+from cuptiprof.analysis.arrays.aggregate import sum_by_group
+from cuptiprof.analysis.arrays.quantiles import Spread, spread_by_group
+from cuptiprof.analysis.operator_work.operator_stats import operator_stats
 from cuptiprof.analysis.thresholds import KERNEL_WAIT
-from cuptiprof.analysis.timeline import GpuTime, gpu_time
+from cuptiprof.analysis.training_steps.step_outliers import step_outliers
+from cuptiprof.analysis.training_steps.step_spans import host_steps
+from cuptiprof.analysis.trees.region_tree import region_tree
+from cuptiprof.analysis.utilization.gpu_idle import WORK_TABLES, GpuIdle
+from cuptiprof.analysis.utilization.gpu_use import GpuUse, gpu_use
+from cuptiprof.analysis.utilization.timeline import GpuTime, gpu_time
+from cuptiprof.data.coverage import time_unobserved
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, nothing
 from cuptiprof.report.views.advice_table import sentence
@@ -86,7 +88,8 @@ def view(result: Result, *, demangle: bool = True, limit: int | None = None) -> 
     shown = _ROWS if limit is None else limit
     _run(rows, result, evidence.wall)
     for gpu, idle in zip(gpus, evidence.idle, strict=True):
-        _gpu(rows, gpu, idle, span, len(result.api_calls) > 0, "GPU" if len(gpus) == 1 else f"GPU {gpu.device}")
+        block = "GPU" if len(gpus) == 1 else f"GPU {gpu.device}"
+        _gpu(rows, gpu, idle, span, len(result.api_calls) > 0, block, result.metadata)
     more = [*_operators(rows, result, shown), *_kernels(rows, evidence, shown), *_regions(rows, result, shown)]
     used = gpu_use(result) if gpus else []
     advice = advise_on(evidence, _ADVICE)
@@ -123,7 +126,15 @@ def _run(rows: _Rows, result: Result, wall: int) -> None:
             rows.add("Run", f"step {steps.name[i]} stands out", int(took[i]), 1, share=False)
 
 
-def _gpu(rows: _Rows, gpu: GpuTime, idle: GpuIdle, span: tuple[int, int], calls: bool, block: str) -> None:
+def _gpu(
+    rows: _Rows,
+    gpu: GpuTime,
+    idle: GpuIdle,
+    span: tuple[int, int],
+    calls: bool,
+    block: str,
+    metadata: Mapping[str, Any],
+) -> None:
     rows.add(block, "busy", gpu.busy)
     rows.add(block, "compute", gpu.compute, 1)
     rows.add(block, "copies and sets", gpu.copying, 1)
@@ -132,14 +143,18 @@ def _gpu(rows: _Rows, gpu: GpuTime, idle: GpuIdle, span: tuple[int, int], calls:
     rows.add(block, "communication", gpu.communication, 1)
     if gpu.communication:
         rows.add(block, "of it beside compute", gpu.hidden, 2)
-    rows.add(block, "idle", span[1] - span[0] - gpu.busy)
-    rows.add(block, "before the first work", gpu.first - span[0], 1)
+    before, after = time_unobserved(metadata, np.array([span[0], gpu.last]), np.array([gpu.first, span[1]])).tolist()
+    unobserved = idle.unobserved + before + after
+    if unobserved:
+        rows.add(block, "not observed", unobserved)
+    rows.add(block, "idle", span[1] - span[0] - gpu.busy - unobserved)
+    rows.add(block, "before the first work", gpu.first - span[0] - before, 1)
     if calls:
         for cause, time in idle.totals().items():
             rows.add(block, cause, time, 1)
     else:
         rows.add(block, "why is not known: no API calls", int((idle.end - idle.start).sum()), 1)
-    rows.add(block, "after the last work", span[1] - gpu.last, 1)
+    rows.add(block, "after the last work", span[1] - gpu.last - after, 1)
 
 
 def _use_line(use: GpuUse) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from cuptiprof.analysis.aggregate import sum_by_group
-from cuptiprof.analysis.critical_path import critical_path
-from cuptiprof.analysis.gpu_work import origin_ns
-from cuptiprof.analysis.path_rows import KINDS, PathRow, kinds, path_rows, path_steps
+from cuptiprof.analysis.arrays.aggregate import sum_by_group
+from cuptiprof.analysis.dependencies.critical_path import critical_path
+from cuptiprof.analysis.dependencies.path_rows import KINDS, PathRow, kinds, path_rows, path_steps
+from cuptiprof.analysis.work.gpu_work import origin_ns
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import rank_of, table

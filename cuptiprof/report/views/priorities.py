@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.communication import communicating
-from cuptiprof.analysis.gpu_work import kernel_names
-from cuptiprof.analysis.kernel_counters import Float64
-from cuptiprof.analysis.measured_use import OCCUPANCY, measured
+from cuptiprof.analysis.counter_values.kernel_counters import Float64
+from cuptiprof.analysis.counter_values.measured_use import OCCUPANCY, measured
+from cuptiprof.analysis.work.communication import communicating
+from cuptiprof.analysis.work.gpu_work import kernel_names
 from cuptiprof.data.occupancy import chip_limits, occupancy
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out, nothing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuptiprof.analysis.kernel_properties import kernel_properties
+from cuptiprof.analysis.work.kernel_properties import kernel_properties
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out, nothing
 from cuptiprof.report.views.launch_shapes import SHAPE, known, shape_data

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from cuptiprof.analysis.gpu_work import origin_ns
-from cuptiprof.analysis.queue_lengths import FULL, queue_lengths
-from cuptiprof.analysis.timeline import recorded_span
+from cuptiprof.analysis.utilization.timeline import recorded_span
+from cuptiprof.analysis.work.gpu_work import origin_ns
+from cuptiprof.analysis.work.queue_lengths import FULL, queue_lengths
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import Columns, column_table, rank_of, table

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.aggregate import Int64, covered_before, covered_by_group, sum_by_group, union
-from cuptiprof.analysis.gpu_work import traced_graphs
-from cuptiprof.analysis.quantiles import or_none, spread_by_group
-from cuptiprof.analysis.region_tree import NO_REGION, WORK_TABLES, RegionTree, region_tree
+from cuptiprof.analysis.arrays.aggregate import Int64, covered_before, covered_by_group, sum_by_group, union
+from cuptiprof.analysis.arrays.quantiles import or_none, spread_by_group
+from cuptiprof.analysis.trees.region_tree import NO_REGION, WORK_TABLES, RegionTree, region_tree
+from cuptiprof.analysis.work.gpu_work import traced_graphs
 from cuptiprof.data.codes import renumbered
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from cuptiprof.analysis.kernel_roofline import roofline
+from cuptiprof.analysis.kernel_rules.kernel_roofline import roofline
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out
 

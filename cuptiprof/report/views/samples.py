@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuptiprof.analysis.binned_samples import BinnedSamples, binned_samples
-from cuptiprof.analysis.counted import device_label, device_labels, units
-from cuptiprof.analysis.gpu_work import origin_ns
+from cuptiprof.analysis.work.binned_samples import BinnedSamples, binned_samples
+from cuptiprof.analysis.work.counted import device_label, device_labels, units
+from cuptiprof.analysis.work.gpu_work import origin_ns
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
 from cuptiprof.report.model import Column, View, left_out

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.counted import NOTHING, device_label, device_labels, range_names, units
-from cuptiprof.analysis.kernel_counters import Float64
-from cuptiprof.analysis.launch_facts import LaunchFacts, launch_facts
-from cuptiprof.analysis.rules import Message, evaluate
+from cuptiprof.analysis.counter_values.kernel_counters import Float64
+from cuptiprof.analysis.kernel_rules.launch_facts import LaunchFacts, launch_facts
+from cuptiprof.analysis.kernel_rules.rule_message import Message
+from cuptiprof.analysis.kernel_rules.rules import evaluate
+from cuptiprof.analysis.work.counted import NOTHING, device_label, device_labels, range_names, units
 from cuptiprof.data.enums import REGION, SAMPLE
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, Heading, View, left_out

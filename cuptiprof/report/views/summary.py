@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuptiprof.analysis.gpu_work import Times, gpu_times, times_by_code
+from cuptiprof.analysis.work.gpu_work import Times, gpu_times, times_by_code
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View, left_out, nothing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cuptiprof.analysis.temporal_breakdown import temporal_breakdown
+from cuptiprof.analysis.utilization.temporal_breakdown import temporal_breakdown
 from cuptiprof.data.result import Result
 from cuptiprof.report.model import Column, View
 from cuptiprof.report.views.by_rank import rank_of, table

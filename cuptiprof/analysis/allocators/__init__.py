@@ -1,0 +1,1 @@
+"""Memory: allocations, and what a caching allocator says."""

@@ -1,0 +1,1 @@
+"""Sums by group, intervals, nesting, searches over arrays: no loop over rows."""

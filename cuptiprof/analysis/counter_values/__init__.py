@@ -1,0 +1,1 @@
+"""Hardware counters of a run as arrays, and what a launch could fill of its GPU."""

@@ -1,0 +1,1 @@
+"""What waited for what: the critical path."""

@@ -1,0 +1,1 @@
+"""What a kernel's counters say of it: facts of its launch, Nsight Compute's rules, its roofline."""

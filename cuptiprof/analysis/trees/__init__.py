@@ -1,0 +1,1 @@
+"""Trees: regions, what the host did, Python stacks."""

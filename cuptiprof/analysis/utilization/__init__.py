@@ -1,0 +1,1 @@
+"""What the GPUs did with the time: busy with what, idle why."""
