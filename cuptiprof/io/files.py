@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees all of the new one or all of the old one."""
+"""Writing files so that a reader sees all of the new one or all of the old one; what has an address is sent there (remote.py)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cuptiprof.errors import ResultError
+from cuptiprof.io.remote import check_address, sent_file, sent_folder
+from cuptiprof.text.addresses import is_address, local_path, shown_path
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 _AT_FDCWD = -100
@@ -28,6 +30,10 @@ def replacing_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator
     Raises:
         ResultError: it exists and `overwrite` is false, or it cannot be written (no such folder, no permission, disk full).
     """
+    if is_address(path):
+        with sent_file(os.fspath(path), overwrite=overwrite) as local:
+            yield local
+        return
     target = _target(path)
     with _errors(path):
         _refuse_file(target, path, overwrite=overwrite)
@@ -59,6 +65,10 @@ def replacing_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterat
     Raises:
         ResultError: it exists and `overwrite` is false, or it cannot be written.
     """
+    if is_address(path):
+        with sent_folder(os.fspath(path), overwrite=overwrite) as local:
+            yield local
+        return
     target = _target(path)
     with _errors(path):
         _refuse_folder(target, path, overwrite=overwrite)
@@ -78,6 +88,9 @@ def check_file(path: str | os.PathLike[str], *, overwrite: bool) -> None:
     Raises:
         ResultError: as there.
     """
+    if is_address(path):
+        check_address(os.fspath(path), overwrite=overwrite, is_folder=False)
+        return
     target = _target(path)
     with _errors(path):
         _refuse_file(target, path, overwrite=overwrite)
@@ -95,6 +108,9 @@ def check_folder(path: str | os.PathLike[str], *, overwrite: bool) -> None:
     Raises:
         ResultError: as there.
     """
+    if is_address(path):
+        check_address(os.fspath(path), overwrite=overwrite, is_folder=True)
+        return
     target = _target(path)
     with _errors(path):
         _refuse_folder(target, path, overwrite=overwrite)
@@ -110,15 +126,15 @@ def _refuse_file(target: Path, path: str | os.PathLike[str], *, overwrite: bool)
     if target.is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not overwrite and os.path.lexists(target) and not _is_special(target):
-        raise ResultError(f"{_shown(path)} exists", hint=HOW_TO_REPLACE)
+        raise ResultError(f"{shown_path(path)} exists", hint=HOW_TO_REPLACE)
 
 
 def _refuse_folder(target: Path, path: str | os.PathLike[str], *, overwrite: bool) -> None:
     exists = os.path.lexists(target)
     if exists and not (target / "run.json").is_file():
-        raise ResultError(f"{_shown(path)} is not a saved run and is not replaced", hint="choose another name")
+        raise ResultError(f"{shown_path(path)} is not a saved run and is not replaced", hint="choose another name")
     if exists and not overwrite:
-        raise ResultError(f"{_shown(path)} exists", hint=HOW_TO_REPLACE)
+        raise ResultError(f"{shown_path(path)} exists", hint=HOW_TO_REPLACE)
 
 
 def _link(temporary: Path, target: Path, path: str | os.PathLike[str]) -> bool:
@@ -127,7 +143,7 @@ def _link(temporary: Path, target: Path, path: str | os.PathLike[str]) -> bool:
         os.link(temporary, target)
     except FileExistsError:
         raise ResultError(
-            f"{_shown(path)} exists", hint="another process saved there meanwhile: choose another name"
+            f"{shown_path(path)} exists", hint="another process saved there meanwhile: choose another name"
         ) from None
     except OSError as e:
         if e.errno not in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EMLINK):
@@ -146,7 +162,9 @@ def _put_in_place(temporary: Path, target: Path, path: str | os.PathLike[str], *
             if e.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
         if not overwrite:
-            raise ResultError(f"{path} exists", hint="another process saved there meanwhile: choose another name")
+            raise ResultError(
+                f"{shown_path(path)} exists", hint="another process saved there meanwhile: choose another name"
+            )
         try:
             _exchange(temporary, target)
             return
@@ -185,12 +203,12 @@ def _target(path: str | os.PathLike[str]) -> Path:
     try:
         os.fsencode(path)
         with _errors(path):
-            target = Path(os.path.realpath(path))
+            target = Path(os.path.realpath(local_path(path)))
             if target.is_symlink():
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             return target
     except ValueError as e:  # a null byte, or lone surrogates that are not bytes of a file name
-        raise ResultError(f"cannot write {_shown(path)}: {e}", hint="choose another name") from None
+        raise ResultError(f"cannot write {shown_path(path)}: {e}", hint="choose another name") from None
 
 
 def _temporary_name(target: Path) -> str:
@@ -215,15 +233,10 @@ def _errors(path: str | os.PathLike[str], hint: str = "") -> Iterator[None]:
         advice = {
             errno.ENAMETOOLONG: "give a shorter name",
             errno.ENOENT: "make the folder first",
+            errno.ENOTDIR: "a part of the path is a file: name a folder",
             errno.EACCES: "choose a folder where you may write",
             errno.EROFS: "choose a folder where you may write",
             errno.EISDIR: "that is a folder: give the name of a file",
             errno.ELOOP: "the symbolic links lead in a circle",
         }.get(e.errno or 0, hint)
-        raise ResultError(f"cannot write {_shown(path)}: {e.strerror or e}", hint=advice) from None
-
-
-def _shown(path: str | os.PathLike[str]) -> str:
-    text = os.fspath(path)
-    text = text if len(text) <= 200 else f"{text[:100]}...{text[-60:]}"
-    return text if text.isprintable() else repr(text)
+        raise ResultError(f"cannot write {shown_path(path)}: {e.strerror or e}", hint=advice) from None

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.errors import ResultError
+from cuptiprof.io.remote import fetched
 from cuptiprof.io.run_folder import RUN_FILE, runs_in
 from cuptiprof.io.runs import open_run, traces_in
+from cuptiprof.text.addresses import is_address, local_path, shown_path
 
 _RANK = re.compile(r"rank[-_. =]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _LARGEST_JOB = 1_000_000
@@ -31,8 +33,15 @@ def open_ranks(path: str | os.PathLike[str], reading: Reading | None = None) -> 
     Raises:
         ResultError: there is no such file, or nothing in the folder can be opened.
     """
+    if is_address(path):
+        with fetched(os.fspath(path)) as copy:
+            found = open_ranks(copy, reading)
+        for result in found:
+            if note := result.metadata.get("note"):
+                result.metadata["note"] = str(note).replace(str(copy), shown_path(path))
+        return found
     start = reading or (lambda _: nullcontext())
-    folder = Path(path)
+    folder = Path(local_path(path))
     files = _files(folder)
     results: list[tuple[Path, Result]] = []
     damaged: list[tuple[Path, ResultError]] = []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cuptiprof.errors import ResultError
 from cuptiprof.io.files import HOW_TO_REPLACE, check_folder
+from cuptiprof.text.addresses import is_address
 
 RUN_FILE = "run.json"
 
@@ -21,11 +22,14 @@ def runs_in(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def make_folder_of_runs(path: str, *, overwrite: bool) -> None:
-    """Make it, empty; what is there goes first, if it is a saved run or nothing but a folder of runs.
+    """Make it, empty; what is there goes first, if it is a saved run or nothing but a folder of runs. At an address nothing is replaced.
 
     Raises:
         ResultError: it exists and is not to be replaced, or is something else, or cannot be made.
     """
+    if is_address(path):
+        check_folder(path, overwrite=False)
+        return
     folder = Path(path)
     if os.path.lexists(folder):
         if not overwrite:

@@ -32,18 +32,40 @@ def read_header(folder: OpenedFolder) -> RunHeader:
     Raises:
         ResultError: there is none, it is damaged, or a newer cuptiprof made it.
     """
-    file = folder.path / RUN_FILE
     try:
         (opened,) = folder.parts("")
         with opened:
-            run = json.loads(opened.read().decode("utf-8"))
+            return parsed_header(str(folder.path), opened.read())
     except OSError as e:
         raise ResultError(f"{folder.path} is not a saved run: run.json: {e.strerror}") from None
+
+
+def read_header_alone(folder: Path) -> RunHeader:
+    """That of a run of which nothing else is looked at.
+
+    Raises:
+        ResultError: as ``read_header``.
+    """
+    try:
+        return parsed_header(str(folder), (folder / RUN_FILE).read_bytes())
+    except OSError as e:
+        raise ResultError(f"{folder} is not a saved run: run.json: {e.strerror}") from None
+
+
+def parsed_header(folder: str, content: bytes) -> RunHeader:
+    """That of a run whose ``run.json`` was read.
+
+    Raises:
+        ResultError: it is damaged, or a newer cuptiprof made it.
+    """
+    file = f"{folder}/{RUN_FILE}"
+    try:
+        run = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as e:
         raise ResultError(f"{file}: damaged ({e})") from None
     if isinstance(run, dict) and isinstance(run.get("format"), int) and run["format"] > FORMAT:
         raise ResultError(
-            f"{folder.path} has format {run['format']}; this cuptiprof reads up to {FORMAT}",
+            f"{folder} has format {run['format']}; this cuptiprof reads up to {FORMAT}",
             hint="pip install -U cuptiprof",
         )
     return checked(run, RunHeader, f"{file}: not written by cuptiprof")

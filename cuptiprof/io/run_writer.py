@@ -25,6 +25,7 @@ from cuptiprof.io.arrow_arrays import to_arrow
 from cuptiprof.io.files import replacing_folder
 from cuptiprof.io.run_columns import TEXTS
 from cuptiprof.io.run_header import FORMAT, RunHeader, write_header
+from cuptiprof.text.addresses import shown_path
 
 ROWS_AT_ONCE = 1 << 20
 
@@ -59,7 +60,7 @@ def save_run(
                     progress(i + 1, len(names))
             _write_strings(new_file("strings"), texts_to_arrow(strings))
         except pa.ArrowException as e:
-            raise ResultError(f"cannot write {path}: {e}") from None
+            raise ResultError(f"cannot write {shown_path(path)}: {e}") from None
         rows = {n: len(result.tables[n]) for n in names} | {"strings": len(strings)}
         write_header(folder, RunHeader(FORMAT, result.metadata, dict(result.losses), rows))
 

@@ -11,23 +11,28 @@ from cuptiprof.errors import ResultError
 from cuptiprof.io import run_format1
 from cuptiprof.io.memory_snapshot import import_snapshot, looks_like_snapshot
 from cuptiprof.io.opened_folder import OpenedFolder
+from cuptiprof.io.remote import fetched
 from cuptiprof.io.run_columns import ParquetTable, lazy_table, read_configs, read_strings
 from cuptiprof.io.run_folder import runs_in
 from cuptiprof.io.run_header import read_header
 from cuptiprof.io.sqlite import import_database, looks_like_database
 from cuptiprof.io.trace_file import looks_like_trace
+from cuptiprof.text.addresses import is_address, local_path
 
 
 def open_run(path: str | os.PathLike[str], progress: Progress | None = None) -> Result:
     """Open a saved run, a torch.profiler trace (JSON, plain, gzip or zstd), a database of Nsight Systems or nvprof (SQLite),
-    a snapshot of PyTorch's allocator (pickle), or the spill folder of a killed process.
+    a snapshot of PyTorch's allocator (pickle), or the spill folder of a killed process; by path, or by an address that fsspec opens (``s3://bucket/run``).
 
     All files are opened before any is read: of a run that is replaced meanwhile the result is the old one, or the new one.
 
     Raises:
         ResultError: there is no such file, it is damaged, or a newer cuptiprof made it.
     """
-    file = Path(path)
+    if is_address(path):
+        with fetched(os.fspath(path)) as copy:
+            return open_run(copy, progress)
+    file = Path(local_path(path))
     try:
         exists = file.exists()
     except (OSError, ValueError) as e:  # too long, or not a file name at all

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.collective_work import kernels_of_collectives
+from cuptiprof.analysis.collectives.collective_work import kernels_of_collectives
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.errors import ResultError
@@ -30,7 +30,8 @@ from cuptiprof.io.kineto.operator_rows import Arrows, Operators
 from cuptiprof.io.kineto.region_rows import RegionRows, placed
 from cuptiprof.io.kineto.skipped import Skipped
 from cuptiprof.io.kineto.stack_rows import FUNCTIONS, StackRows
-from cuptiprof.io.kineto.trace_columns import COUNTED, TraceColumns, new_scanner
+from cuptiprof.io.kineto.system_rows import BEFELL, system_samples
+from cuptiprof.io.kineto.trace_columns import COUNTED, READ, TraceColumns, new_scanner
 from cuptiprof.io.kineto.trace_values import json_value, number
 from cuptiprof.io.trace_file import pieces
 
@@ -51,6 +52,8 @@ _KEPT = frozenset(
         *_OF_THE_HOST,
         "overhead",
         COUNTED,
+        READ,
+        BEFELL,
     }
 )
 _SAID_OTHERWISE = frozenset({"", "none", "trace", "fwdbwd"})
@@ -113,6 +116,8 @@ class _Import:
         self._collectives(regions)
         self._counters()
         self._memory(operators, regions)
+        read = EventRows(self.columns, self.skipped, self.columns.rows((READ,), "C"), is_slice=False)
+        self._put("system_samples", system_samples(read, self.strings))
         self.losses["orphan_correlations"] = places.orphans
         self.losses["texts_lost"] = regions.cut + places.cut
         self._count_what_is_not_kept()

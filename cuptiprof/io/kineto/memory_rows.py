@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.analysis.operator_places import KNOWN, OUTSIDE
+from cuptiprof.analysis.operator_work.operator_places import KNOWN, OUTSIDE
 from cuptiprof.data.enums import ALLOCATOR_ACTIONS, code_of
 from cuptiprof.io.kineto.event_rows import EventRows
 from cuptiprof.io.kineto.operator_rows import Operators

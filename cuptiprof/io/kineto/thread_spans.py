@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cuptiprof.analysis.nesting import nested
+from cuptiprof.analysis.arrays.nesting import nested
 from cuptiprof.data.tables import Array
 from cuptiprof.io.kineto.trace_columns import Int64
 

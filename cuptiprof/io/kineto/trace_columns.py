@@ -18,6 +18,8 @@ Mask = npt.NDArray[np.bool_]
 
 COUNTED = "cuda_profiler_range"
 """Category of which all arguments are kept: their names are those of metrics."""
+READ = "system"
+"""The same for readings of the system: counters."""
 
 _FEW = 8
 """one row in so many: then it is faster to look for each"""
@@ -48,7 +50,7 @@ _LEFT_OUT = [*(("cat", name) for name in ("ac2g", "async_gpu", "async_cpu_to_gpu
 
 def new_scanner() -> _core.EventScanner:
     """A native reader that keeps what an import needs."""
-    return _core.EventScanner(_FIELDS, _ARGS, [COUNTED], _LEFT_OUT)
+    return _core.EventScanner(_FIELDS, _ARGS, [COUNTED, READ], _LEFT_OUT)
 
 
 class TraceColumns:

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cuptiprof.data.codes import renumbered
+from cuptiprof.data.enums import OVERHEAD_KINDS, code_of
 from cuptiprof.data.result import Progress, Result
 from cuptiprof.data.tables import Strings
 from cuptiprof.io.sqlite.database import Database, Int64
@@ -23,7 +25,7 @@ _MARK, _PUSH_POP, _START_END, _DOMAIN = 34, 59, 60, 75
 _NO_STREAM = 0xFFFFFFFF
 _UNIFIED = {11: 1, 12: 2, 13: 8}  # HtoD, DtoH and DtoD of unified memory
 _LARGEST_COPY_KIND = 10
-_OF_GPU = {
+OF_GPU = {
     "smCount": "num_multiprocessors",
     "totalMemory": "global_memory_size",
     "l2CacheSize": "l2_cache_size",
@@ -54,7 +56,7 @@ class NsysTables:
 
     _USED: ClassVar[frozenset[str]] = frozenset(
         {_KIND + kind for kind in ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "SYNCHRONIZATION", "CUDA_EVENT", "GRAPH_TRACE")}
-        | {"NVTX_EVENTS", "CUDA_GPU_MEMORY_USAGE_EVENTS"}
+        | {"NVTX_EVENTS", "CUDA_GPU_MEMORY_USAGE_EVENTS", "PROFILER_OVERHEAD"}
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -80,6 +82,9 @@ class NsysTables:
             ("synchronizations", self._synchronizations),
             ("cuda_events", self._cuda_events),
             ("memory", self._memory),
+            ("overhead", self._overhead),
+            ("contexts", self._contexts),
+            ("streams", self._streams),
             ("devices", self._devices),
         )
         making = Making(self._strings, self._left_out)
@@ -91,6 +96,7 @@ class NsysTables:
             if progress is not None:
                 progress(done + 1, len(steps) + 1)
         self._nvtx(making)
+        making.take_facts(self._database, "META_DATA_CAPTURE")
         for table, columns in self._database.tables.items():
             if table not in self._USED and {"start", "timestamp"} & set(columns):
                 self._left_out.not_kept(table, self._database.count(table))
@@ -105,7 +111,7 @@ class NsysTables:
         return rows, {"start": start, "end": end, **place(rows), "process": _process(rows.number("globalPid"))}
 
     def _kernels(self) -> dict[str, Any]:
-        names = ("demangledName", "mangledName", "shortName")
+        names = ("mangledName", "demangledName", "shortName")
         rows, made = self._work("KERNEL", *names, "graphId", "graphNodeId", *CONFIG)
         made["name"] = np.zeros(len(rows), np.int64)
         for column in names:  # the first that says something
@@ -217,10 +223,48 @@ class NsysTables:
             }
         )
 
+    def _overhead(self) -> dict[str, Any]:
+        rows = self._rows("PROFILER_OVERHEAD", *SPAN, "globalTid", "nameId")
+        start, end = rows.span()
+        names, which = renumbered(rows.number("nameId"))
+        kinds = [code_of(OVERHEAD_KINDS, self._texts.texts.get(number, "")) for number in names.tolist()]
+        return rows.kept({"start": start, "end": end, "kind": np.array(kinds, np.int64)[which], **_thread(rows)})
+
+    def _contexts(self) -> dict[str, Any]:
+        rows = self._rows(
+            "TARGET_INFO_CUDA_CONTEXT_INFO",
+            "contextId",
+            "deviceId",
+            "nullStreamId",
+            "parentContextId",
+            "isGreenContext",
+        )
+        return rows.kept(
+            {
+                "context": rows.count("contextId"),
+                "device": rows.count("deviceId"),
+                "null_stream": rows.count("nullStreamId"),
+                "parent": rows.count("parentContextId"),
+                "is_green": rows.count("isGreenContext", 1),
+            }
+        )
+
+    def _streams(self) -> dict[str, Any]:
+        rows = self._rows("TARGET_INFO_CUDA_STREAM", "contextId", "streamId", "priority", "flag")
+        priority = rows.number("priority")
+        return rows.kept(
+            {
+                "context": rows.count("contextId"),
+                "stream": rows.count("streamId"),
+                "priority": np.clip(priority, -(2**31), 2**31 - 1),
+                "flag": rows.count("flag"),
+            }
+        )
+
     def _devices(self) -> dict[str, Any]:
-        rows = self._rows("TARGET_INFO_GPU", "id", "cuDevice", "clockRate", "memoryBandwidth", *_OF_GPU)
+        rows = self._rows("TARGET_INFO_GPU", "id", "cuDevice", "clockRate", "memoryBandwidth", *OF_GPU)
         made: dict[str, Any] = {
-            name: rows.count(column, 63 if name == "global_memory_size" else 32) for column, name in _OF_GPU.items()
+            name: rows.count(column, 63 if name == "global_memory_size" else 32) for column, name in OF_GPU.items()
         }
         # Hz and bytes/s; the number of a device in CUDA is not that of the machine's GPU.
         made["core_clock_rate"] = np.minimum(rows.count("clockRate", 63) // 1000, 2**32 - 1)
@@ -232,7 +276,7 @@ class NsysTables:
 
     def _nvtx(self, making: Making) -> None:
         table = "NVTX_EVENTS"
-        rows = self._rows(table, *SPAN, "eventType", "globalTid", "textId", "domainId")
+        rows = self._rows(table, *SPAN, "eventType", "globalTid", "textId", "domainId", "category", "uint64Value")
         kind, numbers = rows.number("eventType"), rows.number("domainId")
         text = self._texts.codes(rows.number("textId"))
         if own := self._database.texts(table, "text"):
@@ -248,7 +292,12 @@ class NsysTables:
             for mask in [kind == wanted]
         }
         making.regions = parts[_PUSH_POP]
-        markers = {name: np.concatenate([parts[k][name] for k in (_START_END, _MARK)]) for name in parts[_MARK]}
+        of_operators = ("scope", "sequence")
+        markers = {
+            name: np.concatenate([parts[k][name] for k in (_START_END, _MARK)])
+            for name in parts[_MARK]
+            if name not in of_operators
+        }
         category = self._strings.code("nvtx")
         making.tables["markers"] = {**markers, "category": np.full(len(markers["start"]), category)}
         known = np.isin(kind, (*parts, _DOMAIN))
@@ -268,6 +317,9 @@ class NsysTables:
                 "name": text,
                 "domain": domain,
                 "is_open": is_open.astype(np.int64),
+                # Our own operators have these where NVTX has a category and a payload.
+                "scope": rows.number("category") & 0xFF,
+                "sequence": rows.number("uint64Value") & LONGEST - 1,
             }
         )
 

@@ -24,7 +24,7 @@ _INSTANT, _START, _END = 1, 2, 4  # CUpti_ActivityFlag of markers
 _THREAD = 2  # CUpti_ActivityObjectKind
 _ASYNC = 1  # CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC
 _PEER = 10
-_OF_DEVICE = {
+OF_DEVICE = {
     "globalMemorySize": "global_memory_size",
     "globalMemoryBandwidth": "global_memory_bandwidth",
     "constantMemorySize": "constant_memory_size",
@@ -100,6 +100,7 @@ class NvprofTables:
             making.tables[table]["process"][:] = used[0] if len(used) == 1 else 0
         making.tables["graph_launches"] = {name: np.zeros(0, np.int64) for name in ("correlation_id", "process")}
         self._markers(making)
+        making.take_facts(self._database, "CUPTIPROF_METADATA")
         for table in self._database.tables:
             if table.startswith(_KIND) and table not in self._USED:
                 self._left_out.not_kept(table, self._database.count(table))
@@ -204,8 +205,8 @@ class NvprofTables:
         )
 
     def _devices(self) -> dict[str, Any]:
-        rows = self._rows("DEVICE", "name", *_OF_DEVICE)
-        made = {name: rows.count(column, 63 if name in _64_BITS else 32) for column, name in _OF_DEVICE.items()}
+        rows = self._rows("DEVICE", "name", *OF_DEVICE)
+        made = {name: rows.count(column, 63 if name in _64_BITS else 32) for column, name in OF_DEVICE.items()}
         return rows.kept({**made, "name": self._texts.codes(rows.number("name"))})
 
     def _markers(self, making: Making) -> None:

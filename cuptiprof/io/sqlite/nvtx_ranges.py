@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.data.enums import SCOPE_SOURCES, code_of
 from cuptiprof.data.tables import Array, Strings
 from cuptiprof.io.kineto.span_paths import SpanPaths
 from cuptiprof.io.kineto.thread_spans import ThreadSpans
 from cuptiprof.io.sqlite.database import Int64
 
 _DEEPEST = 65535
+_KEPT = ("start", "end", "thread", "name", "domain", "source", "is_open")
 
 
 class NvtxRanges:
@@ -23,7 +23,7 @@ class NvtxRanges:
     """
 
     def __init__(self, columns: dict[str, Any], strings: Strings) -> None:
-        """`columns`: start, end, thread, name, domain, is_open, each of shape (rows,); names and domains as indices into the strings."""
+        """`columns`: start, end, thread, name, domain, source, is_open, each of shape (rows,); names and domains as indices into the strings."""
         self._columns = columns
         self._spans = ThreadSpans(columns["thread"], columns["start"], columns["end"])
         order, parent = self._spans.order, self._spans.parent
@@ -38,12 +38,11 @@ class NvtxRanges:
         """Columns of the table, threads one after the other, each by start."""
         parent, order = self._spans.parent, self._spans.order
         made = {
-            **self._columns,
+            **{name: self._columns[name] for name in _KEPT},
             "path": self._code,
             "instance": self._instance,
             "parent": np.where(parent >= 0, self._instance[parent], 0) if len(order) else parent,
             "depth": np.minimum(self._depth, _DEEPEST),
-            "source": np.full(len(order), code_of(SCOPE_SOURCES, "nvtx")),
         }
         return {name: values[order] for name, values in made.items()}
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cuptiprof.io.sqlite.database import Int64
 from cuptiprof.io.sqlite.nvtx_ranges import NvtxRanges
+from cuptiprof.io.sqlite.own_scopes import OperatorRanges
 
 WORK = ("kernels", "memcpys", "memsets", "graph_launches")
 
@@ -24,8 +25,8 @@ class Launches:
     tables: dict[str, dict[str, Any]]
     orphans: int = 0
 
-    def place(self, ranges: NvtxRanges) -> None:
-        """Gives work the thread of its call and the range open there, and calls that caused work that range."""
+    def place(self, ranges: NvtxRanges, operators: OperatorRanges) -> None:
+        """Gives work the thread of its call and the range and operator open there, and calls that caused work that range."""
         calls = self.tables["api_calls"]
         keys = _keys(calls)
         order = np.lexsort((calls["start"], keys))
@@ -45,6 +46,8 @@ class Launches:
             thread[found], start[found] = calls["thread"][call], calls["start"][call]
             work["thread"] = thread
             placed = ranges.placed(thread, start)
+            if name != "graph_launches":
+                placed |= operators.placed(thread, start)
             work.update({column: np.where(found, values, 0) for column, values in placed.items()})
             caused |= np.isin(keys, wanted[found])
         placed = ranges.placed(calls["thread"], calls["start"])
