@@ -11,6 +11,7 @@ from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.integrations.trainer_session import TrainerSession
 from cuptiprof.io.at_exit import before_exit
+from cuptiprof.job.launcher import place_in_job
 
 try:
     from transformers import TrainerCallback
@@ -75,8 +76,8 @@ class ProfilerCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
                 print(report)
 
     def __enter__(self) -> ProfilerCallback:
-        rank, ranks = (int(os.environ.get(name) or default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
-        self._begin("run", rank, ranks)
+        place = place_in_job(os.environ)
+        self._begin("run", place.get("rank", 0), place.get("world_size", 1))
         self._is_block = True
         return self
 

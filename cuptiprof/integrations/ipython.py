@@ -15,6 +15,7 @@ from cuptiprof.cli.run_session import RunSession
 from cuptiprof.cli.session_arguments import add_kernel_arguments, add_session_arguments, chosen_views
 from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError
+from cuptiprof.integrations.framed_page import FramedPage
 
 try:
     from IPython.core.error import UsageError
@@ -90,6 +91,8 @@ def profile_cell(shell: Any, line: str, cell: str | None) -> None:
         options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
         for view in chosen_views(arguments):
             display(result.report(view, **options))
+        if arguments.page:
+            display(FramedPage(result))
     error = done.error_before_exec or done.error_in_exec
     if error is not None:
         raise CellError(f"{type(error).__name__}: {error}")
@@ -131,12 +134,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", metavar="NAME", type=_variable, help="keep the result in a variable")
     parser.add_argument("-q", "--quiet", action="store_true", help="show no report")
+    parser.add_argument("--page", action="store_true", help="show the HTML report below the reports, too")
     add_session_arguments(parser)
     add_kernel_arguments(parser)
     add_counter_arguments(parser, of_script=False)
     add_view_arguments(parser.add_argument_group("what to show"))
     # Of a script only.
-    parser.set_defaults(timeout=None, module=False, script="")
+    parser.set_defaults(timeout=None, module=False, script="", live=False)
     return parser
 
 

@@ -8,8 +8,8 @@ from itertools import count
 
 from cuptiprof.cli.destination import Destination
 from cuptiprof.errors import ResultError
+from cuptiprof.export.formats import RUN_SUFFIX
 from cuptiprof.io.files import check_folder
-from cuptiprof.io.formats import RUN_SUFFIX
 
 
 def local_folder(folder: str | os.PathLike[str]) -> str:

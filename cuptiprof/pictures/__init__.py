@@ -1,0 +1,1 @@
+"""Pictures by matplotlib: what all have in common, and those of a run."""
