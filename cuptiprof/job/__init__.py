@@ -1,0 +1,1 @@
+"""Runs of a whole job: a run of each rank in one folder."""
