@@ -1,4 +1,4 @@
-"""The command line: ``cuptiprof demo | run | report | advise | diff | export | metrics | bench | doctor | verify``. One file a command."""
+"""The command line: ``cuptiprof demo | run | top | report | view | advise | diff | job | export | metrics | dashboard | bench | doctor | verify``. One file a command."""
 
 from __future__ import annotations
 
@@ -7,37 +7,31 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import NoReturn
 
-from cuptiprof.cli import (
-    advise_command,
-    bench_command,
-    demo_command,
-    diff_command,
-    doctor_command,
-    export_command,
-    metrics_command,
-    report_command,
-    run_command,
-    verify_command,
-)
-from cuptiprof.cli.output import tolerate
+from cuptiprof.cli.standard_streams import tolerate
 from cuptiprof.errors import CuptiprofError
 from cuptiprof.text.nearest import did_you_mean
 from cuptiprof.version import __version__
 
-COMMANDS = {
-    "demo": demo_command,
-    "run": run_command,
-    "report": report_command,
-    "advise": advise_command,
-    "diff": diff_command,
-    "export": export_command,
-    "metrics": metrics_command,
-    "bench": bench_command,
-    "doctor": doctor_command,
-    "verify": verify_command,
-}
+COMMANDS = (
+    "demo",
+    "run",
+    "top",
+    "report",
+    "view",
+    "advise",
+    "diff",
+    "job",
+    "export",
+    "metrics",
+    "dashboard",
+    "bench",
+    "doctor",
+    "verify",
+)
+"""Each is a module here, ``NAME_command``, with SUMMARY, EXAMPLES, add_arguments and main."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,8 +54,8 @@ class Parser(argparse.ArgumentParser):
         return ()
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def make_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of these commands. Only their modules are imported: a script that ``run`` starts does not wait for the others."""
     parser = Parser(
         prog="cuptiprof",
         description="The GPU profiler that lives inside your Python process.",
@@ -70,7 +64,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cuptiprof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for name, module in COMMANDS.items():
+    for name in names:
+        module = import_module(f"cuptiprof.cli.{name}_command")
         sub = commands.add_parser(
             name,
             help=module.SUMMARY.rstrip("."),
@@ -90,7 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: None: those of the process, which is ours then: a script that is run finds it as it would without us.
     """
-    arguments, unknown = make_parser().parse_known_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    parser = make_parser(words[:1] if words and words[0] in COMMANDS else COMMANDS)
+    arguments, unknown = parser.parse_known_args(words)
     if unknown:
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     arguments.own_process = argv is None

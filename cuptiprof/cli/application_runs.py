@@ -26,6 +26,7 @@ _VALUES = {
     "device": "--device",
     "activities": "--activities",
     "profile_from_start": "--profile-from-start",
+    "system_profiling": "--system-profiling",
     "timeout": "--timeout",
     "sources": "--sources",
     "budget": "--budget",

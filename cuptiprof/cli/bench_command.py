@@ -13,15 +13,12 @@ import sys
 from typing import Any
 
 from cuptiprof.bench.measure import CLOCK_NAMES, L2_STATES
-from cuptiprof.bench.plots.canvas import FORMATS as PLOT_FORMATS
-from cuptiprof.bench.plots.canvas import check_format, load_matplotlib
 from cuptiprof.bench.plots.over_parameter import QUANTITIES
 from cuptiprof.bench.results.baseline import compare_results
 from cuptiprof.bench.results.comparison_table import comparison_report
 from cuptiprof.bench.results.gate import Decision, MeasureAgain, decide_gate
 from cuptiprof.bench.results.history import History, gather
 from cuptiprof.bench.results.store import MAX_PROCESSES, Results, pool, read_results
-from cuptiprof.bench.results.sweep_page import load_jinja
 from cuptiprof.bench.results.trends import find_trends
 from cuptiprof.bench.sampling import STRATEGIES
 from cuptiprof.bench.sweep import selection
@@ -32,6 +29,9 @@ from cuptiprof.cli.argument_types import count, percent, seconds
 from cuptiprof.cli.bench_progress import describe
 from cuptiprof.cli.bench_sweep import Sweep, overrides, say
 from cuptiprof.errors import BenchError, CuptiprofError, DeviceError, MetricError, ResultError
+from cuptiprof.io.files import check_file
+from cuptiprof.pictures.canvas import FORMATS as PLOT_FORMATS
+from cuptiprof.pictures.canvas import check_format, load_matplotlib
 from cuptiprof.report.model import Report
 from cuptiprof.report.render import render_for
 from cuptiprof.stats.change_points import ALPHA
@@ -328,10 +328,10 @@ def _check_pictures(arguments: argparse.Namespace, names: set[str]) -> None:
     pictures = [p for p in (arguments.plot, arguments.histograms, arguments.roofline) if p]
     if pictures:
         load_matplotlib()
-    if arguments.html:
-        load_jinja()
     for path in pictures:
         check_format(path)
+    for path in [*pictures, *([arguments.html] if arguments.html else [])]:
+        check_file(path, overwrite=True)
     if arguments.plot and arguments.x not in names:
         raise BenchError(f"--x: no parameter {arguments.x!r}{did_you_mean(arguments.x, names)}")
 

@@ -20,7 +20,7 @@ from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results, ResultsWriter, pool, read_processes
 from cuptiprof.bench.sweep.failures import release_cache
 from cuptiprof.bench.sweep.given_values import parse_values
-from cuptiprof.bench.sweep.process_main import Job, Key
+from cuptiprof.bench.sweep.process_main import Key, SweepJob
 from cuptiprof.bench.sweep.resume import plan
 from cuptiprof.bench.sweep.run_benchmarks import in_processes
 from cuptiprof.bench.sweep.running import Task, run
@@ -144,9 +144,9 @@ class Sweep:
                 self._writer.close()
         return SweepEnd()
 
-    def _job(self) -> Job:
+    def _job(self) -> SweepJob:
         a = self._arguments
-        return Job(tuple(a.target), parse_values(a.param), overrides(a), a.device, a.timeout)
+        return SweepJob(tuple(a.target), parse_values(a.param), overrides(a), a.device, a.timeout)
 
     def results(self) -> Results:
         """What there is, in the order of the sweep."""

@@ -27,9 +27,10 @@ from cuptiprof.cli.output import expand
 from cuptiprof.cli.process_records import ENVIRONMENT, ChildPlan, ProcessRecord, read_records
 from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError
-from cuptiprof.io.formats import format_of
+from cuptiprof.export.formats import format_of
 from cuptiprof.io.run_folder import make_folder_of_runs
 from cuptiprof.io.runs import open_run
+from cuptiprof.text.addresses import absolute, shown_path
 
 STARTUP = Path(__file__).with_name("startup")
 _WAIT_RUNNING, _WAIT_SAVING = 1.0, 30.0  # seconds for children that are about to end
@@ -68,11 +69,15 @@ class ChildProcesses:
             if arguments.output is not None:
                 # RANK and the like are the children's: torchrun itself has none.
                 own = re.sub(r"%q\{(\w+)\}", lambda m: m[0] if m[1] in os.environ else "main", output)
-                self.place = destination(own, overwrite=arguments.force_overwrite)
+                self.place = destination(own, overwrite=arguments.force_overwrite, activities=arguments.activities)
         except BaseException:
             shutil.rmtree(self._records, ignore_errors=True)
             raise
-        options = {k: v for k, v in vars(arguments).items() if k not in ("function", "parser")} | {"explain": False}
+        options = {k: v for k, v in vars(arguments).items() if k not in ("function", "parser")} | {
+            "explain": False,
+            "live": False,
+            "metrics_port": re.sub("[0-9]+$", "0", arguments.metrics_port) if arguments.metrics_port else None,
+        }
         self._plan = ChildPlan(self._records, output, options)
         self._before: dict[str, str | None] = {}
 
@@ -82,13 +87,13 @@ class ChildProcesses:
         if text is None:
             return os.path.join(self._records.replace("%", "%%"), "run-%p")
         if "%p" in text or "%q" in text:
-            return os.path.abspath(text)
+            return absolute(text)
         if format_of(text) is not None:
             raise CuptiprofError(
-                f"-o {text}: one file for several processes",
+                f"-o {shown_path(text)}: one file for several processes",
                 hint="%p in the name stands for the number of each, %q{RANK} for its rank; or name a folder for their runs",
             )
-        self._folder = os.path.abspath(expand(text))
+        self._folder = absolute(expand(text))
         make_folder_of_runs(self._folder, overwrite=arguments.force_overwrite)
         return os.path.join(self._folder.replace("%", "%%"), "process-%p.cuptiprof")
 
@@ -140,7 +145,7 @@ class ChildProcesses:
         for record in records:
             lost = record.state in ("running", "saving") and not record.is_alive
             by_state.setdefault("lost" if lost else record.state, []).append(record)
-        where = f" into {self._folder}" if self._folder else ""
+        where = f" into {shown_path(self._folder)}" if self._folder else ""
         parts = [
             f"{len(records)} child processes" if len(records) != 1 else "1 child process",
             *(f"{len(some)} profiled{where}" for some in [by_state.get("saved", [])] if some),

@@ -20,7 +20,10 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-o", "--output", metavar="PATH", help="also save the run (a folder) or, .json or .json.gz, a Chrome trace"
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="also save the run (a folder), or what the suffix says: cuptiprof export --help",
     )
     parser.add_argument("-f", "--force-overwrite", action="store_true", help="replace an existing run")
     parser.add_argument(

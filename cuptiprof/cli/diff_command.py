@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import argparse
 
-from cuptiprof.analysis.run_diff import RunDiff, diff_runs
-from cuptiprof.analysis.work_groups import GROUPS
+from cuptiprof.analysis.comparison.run_diff import RunDiff, diff_runs
+from cuptiprof.analysis.comparison.work_groups import GROUPS
 from cuptiprof.cli.argument_types import count, percent
 from cuptiprof.cli.bench_sweep import say
-from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
+from cuptiprof.cli.output import add_format_arguments, print_reports, put_text, resolve_log_file, wants_page
+from cuptiprof.cli.standard_streams import progress_bar
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
 from cuptiprof.io.rank_folder import open_ranks
+from cuptiprof.page import PageRun, make_page
 from cuptiprof.report import make_diff_report
 from cuptiprof.report.views.by_rank import rank_of
 from cuptiprof.stats.verdict import THRESHOLD
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     against.add_argument("--threshold", type=percent, default=THRESHOLD, metavar="P%%", help=f"difference that does not matter (default {100 * THRESHOLD:g}%%)")  # fmt: skip
     against.add_argument("--fail-if-slower", type=percent, metavar="P%%", help="exit status 1 if a row, or a step, is SLOWER and its whole interval is at or above P%%")  # fmt: skip
     against.add_argument("--across-chips", action="store_true", help="judge times of different GPUs too, and of simulated beside real ones")  # fmt: skip
-    add_format_arguments(parser, views=False)
+    add_format_arguments(parser, views=False, pages=True)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -57,7 +59,10 @@ def main(arguments: argparse.Namespace) -> int:
         demangle=a.demangling == "on",
     )
     report = make_diff_report(diff, base, new, units=a.units, limit=a.limit, names=(name, new_name))
-    print_reports([report], a)
+    if wants_page(a):
+        put_text(make_page([PageRun(name, base), PageRun(new_name, new)], [report]), a.log_file or "%1")
+    else:
+        print_reports([report], a)
     return int(a.fail_if_slower is not None and _fails(diff, a.fail_if_slower))
 
 

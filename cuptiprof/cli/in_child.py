@@ -70,7 +70,9 @@ class _Child:
         try:
             self._take_name()
             self._recorder.say("running")
-            self._place = destination(self._plan.output, overwrite=self._arguments.force_overwrite)
+            self._place = destination(
+                self._plan.output, overwrite=self._arguments.force_overwrite, activities=self._arguments.activities
+            )
             session = RunSession(self._arguments)
             session.start()
             self._session = session

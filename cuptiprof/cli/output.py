@@ -1,27 +1,27 @@
-"""What the commands share: where reports go, and progress bars."""
+"""What the commands share: how reports are asked for, and where they go."""
 
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import re
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, TextIO
+from collections.abc import Callable
+from typing import TextIO
 
 from cuptiprof.cli.argument_types import count
-from cuptiprof.data.result import Progress
+from cuptiprof.cli.standard_streams import write
 from cuptiprof.errors import ResultError
-from cuptiprof.io.files import check_file
+from cuptiprof.io.files import check_file, replacing_file
 from cuptiprof.report import VIEWS, Report
 from cuptiprof.report.render import FORMATS, render_for
+from cuptiprof.text.addresses import absolute, shown_path
 from cuptiprof.text.units import UNITS
 
 PLACEHOLDER = r"%(q\{(\w+)\}|.|$)"
 _STREAMS = ("%1", "%2")
+_STREAM_OF: dict[str, Callable[[], TextIO | None]] = {"%1": lambda: sys.stdout, "%2": lambda: sys.stderr}
 
 
 def add_view_arguments(group: argparse._ActionsContainer, *, views: bool = True) -> None:
@@ -37,18 +37,21 @@ def add_view_arguments(group: argparse._ActionsContainer, *, views: bool = True)
     group.add_argument("--limit", type=count, metavar="N", help="at most N rows a table")
 
 
-def add_format_arguments(parser: argparse.ArgumentParser, *, views: bool = True) -> None:
-    """Options of everything that prints a report. ``views``: which report may be chosen."""
+def add_format_arguments(parser: argparse.ArgumentParser, *, views: bool = True, pages: bool = False) -> None:
+    """Options of everything that prints a report. ``views``: which report may be chosen; ``pages``: "html" is a format, too."""
     group = parser.add_argument_group("output")
     add_view_arguments(group, views=views)
     group.add_argument(
         "--format",
-        choices=FORMATS,
-        help="default: rich (fits the width) on a terminal or with COLUMNS set, else text (nothing is cut)",
+        choices=(*FORMATS, "html") if pages else FORMATS,
+        help=("html: one page with all reports and a timeline; " if pages else "")
+        + "default: rich (fits the width) on a terminal or with COLUMNS set, else text (nothing is cut)",
     )
     group.add_argument("--csv", dest="format", action="store_const", const="csv", help="the same as --format csv")
     group.add_argument(
+        *(("-o", "--output") if pages else ()),
         "--log-file",
+        dest="log_file",
         metavar="FILE",
         help="write the report there (%%1 stdout, %%2 stderr, %%p pid, %%h host, %%q{ENV})",
     )
@@ -72,9 +75,9 @@ def expand(text: str) -> str:
         if variable is not None:
             value = os.environ.get(variable)
             if value is None:
-                raise ResultError(f"{text!r}: the environment variable {variable} is not set")
+                raise ResultError(f"{shown_path(text)}: the environment variable {variable} is not set")
             return value.replace("/", "_")
-        raise ResultError(f"{text!r}: unknown placeholder %{code}", hint="known: %p %h %q{ENV} %%")
+        raise ResultError(f"{shown_path(text)}: unknown placeholder %{code}", hint="known: %p %h %q{ENV} %%")
 
     return re.sub(PLACEHOLDER, replace, text)
 
@@ -86,64 +89,33 @@ def resolve_log_file(arguments: argparse.Namespace) -> None:
         ResultError: it cannot.
     """
     if arguments.log_file is not None and arguments.log_file not in _STREAMS:
-        arguments.log_file = os.path.abspath(expand(arguments.log_file))  # the script may change its folder
+        arguments.log_file = absolute(expand(arguments.log_file))  # the script may change its folder
         check_file(arguments.log_file, overwrite=True)  # as nvprof's
 
 
 def print_reports(reports: list[Report], arguments: argparse.Namespace, *, default: str = "%1") -> None:
     """Render to stdout, stderr or the log file, which ``resolve_log_file`` has seen."""
     target = arguments.log_file or default
-    stream = {"%1": sys.stdout, "%2": sys.stderr}.get(target)
-    texts = [render_for(r, stream, arguments.format) for r in reports]
-    joined = "\n".join(texts) if arguments.format != "json" or len(texts) == 1 else f"[{','.join(texts)}]\n"
+    texts = [render_for(r, _STREAM_OF.get(target, lambda: None)(), arguments.format) for r in reports]
+    put_text("\n".join(texts) if arguments.format != "json" or len(texts) == 1 else f"[{','.join(texts)}]\n", target)
+
+
+def wants_page(arguments: argparse.Namespace) -> bool:
+    """An HTML page was asked for, by its format or by the name of the file."""
+    return arguments.format == "html" or (arguments.format is None and (arguments.log_file or "").endswith(".html"))
+
+
+def put_text(joined: str, target: str) -> None:
+    """Text to stdout ("%1"), stderr ("%2") or a file.
+
+    Raises:
+        ResultError: there is no such stream, or the file cannot be written.
+    """
+    stream = _STREAM_OF.get(target, lambda: None)()
     if stream is not None:
         write(stream, joined)
         return
     if target in _STREAMS:
         raise ResultError("cannot print: there is no standard output", hint="--log-file FILE writes to a file")
-    try:
-        with open(target, "w", encoding="utf-8", errors="backslashreplace") as f:
-            f.write(joined)
-    except OSError as e:
-        raise ResultError(f"cannot write {target}: {e.strerror}") from None
-
-
-def write(stream: TextIO, text: str) -> None:
-    """What the encoding of the stream (an ASCII locale) cannot say is written as \\escapes.
-
-    Raises:
-        ResultError: it is closed.
-    """
-    try:
-        stream.write(text)
-    except UnicodeEncodeError:
-        encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    except ValueError as e:
-        raise ResultError(f"cannot print: {e}", hint="--log-file FILE writes to a file") from None
-    stream.flush()
-
-
-def usable(stream: Any) -> bool:
-    """There is one, and it is open."""
-    return stream is not None and not getattr(stream, "closed", False)
-
-
-def tolerate(stream: Any) -> None:
-    """From now on a stream writes what its encoding cannot say as \\escapes."""
-    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
-        stream.reconfigure(errors="backslashreplace")
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Progress | None]:
-    """A progress callback that draws a bar on a terminal; None where there is none."""
-    if not usable(sys.stderr) or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with replacing_file(target, overwrite=True) as temporary:
+        temporary.write_text(joined, encoding="utf-8", errors="backslashreplace")

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from cuptiprof.cli.argument_types import nanoseconds
-from cuptiprof.cli.output import add_format_arguments, print_reports, progress_bar, resolve_log_file
+from cuptiprof.cli.output import add_format_arguments, print_reports, put_text, resolve_log_file, wants_page
+from cuptiprof.cli.standard_streams import progress_bar
 from cuptiprof.data.result import Result
+from cuptiprof.errors import ResultError
 from cuptiprof.io.rank_folder import open_ranks
+from cuptiprof.page import PageRun, make_page
 from cuptiprof.report import VIEWS, Report
+from cuptiprof.report.views.by_rank import rank_of
 from cuptiprof.text.nearest import nearest
 
 SUMMARY = "Print reports of a saved run or a torch.profiler trace."
 EXAMPLES = (
-    "examples:\n  cuptiprof report run.cuptiprof\n  cuptiprof report trace.json.gz --view regions\n"
+    "examples:\n  cuptiprof report run.cuptiprof\n  cuptiprof report run.cuptiprof --format html -o run.html\n  cuptiprof report trace.json.gz --view regions\n"
     "  cuptiprof report run.cuptiprof --view summary --format json"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_arguments(parser)
-    add_format_arguments(parser)
+    add_format_arguments(parser, pages=True)
     parser.add_argument("--lines", action="append", metavar="PATTERN",
                         help="for --view lines: functions of a file (train.py), of a line (train.py:42), or by name (Model.forward)")  # fmt: skip
+    parser.add_argument("--host-samples", metavar="FILE",
+                        help="for --view host: what perf script printed, of a perf record -k CLOCK_MONOTONIC beside the run")  # fmt: skip
     parser.add_argument(
         "--bin", type=nanoseconds, metavar="TIME", help="for --view samples: how long a row is (20us, 1ms)"
     )
@@ -71,10 +78,28 @@ def _reports(
     return out
 
 
+def _called(path: str, run: Result) -> str:
+    name = os.path.basename(os.path.normpath(path))
+    return f"{name}, rank {rank_of(run)}" if "rank" in run.metadata and os.path.isdir(path) and rank_of(run) else name
+
+
 def main(arguments: argparse.Namespace) -> int:
     resolve_log_file(arguments)
+    if wants_page(arguments):
+        if arguments.view:
+            raise ResultError("a page has all views", hint="leave --view out, or choose another --format")
+        put_text(
+            make_page([PageRun(_called(arguments.path, run), run) for run in opened(arguments)]),
+            arguments.log_file or "%1",
+        )
+        return 0
     options = {"units": arguments.units, "demangle": arguments.demangling == "on", "limit": arguments.limit}
-    of_view = {"lines": {"lines": arguments.lines}, "samples": {"bin_ns": arguments.bin}}
-    views = arguments.view or ("lines" if arguments.lines else "samples" if arguments.bin else "overview",)
+    of_view = {
+        "lines": {"lines": arguments.lines},
+        "samples": {"bin_ns": arguments.bin},
+        "host": {"host_samples": arguments.host_samples},
+    }
+    asked = {"lines": arguments.lines, "samples": arguments.bin, "host": arguments.host_samples}
+    views = arguments.view or (next((view for view, of in asked.items() if of), "overview"),)
     print_reports(_reports(opened(arguments), views, options, of_view), arguments)
     return 0

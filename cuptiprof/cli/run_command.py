@@ -15,10 +15,11 @@ from cuptiprof.cli.argument_types import seconds
 from cuptiprof.cli.child_processes import ChildProcesses, children_seconds, results_of, unprofiled_children
 from cuptiprof.cli.destination import Destination, destination
 from cuptiprof.cli.metric_arguments import add_counter_arguments, counter_options, take_short_option
-from cuptiprof.cli.output import add_format_arguments, print_reports, resolve_log_file, usable
+from cuptiprof.cli.output import add_format_arguments, print_reports, resolve_log_file
 from cuptiprof.cli.run_session import RunSession
 from cuptiprof.cli.script import finishing, run_script
 from cuptiprof.cli.session_arguments import add_kernel_arguments, add_session_arguments, chosen_views
+from cuptiprof.cli.standard_streams import usable
 from cuptiprof.cli.what_to_run import find_script
 from cuptiprof.data.result import Result
 from cuptiprof.errors import CuptiprofError
@@ -29,23 +30,28 @@ EXAMPLES = """examples:
   cuptiprof run train.py --epochs 1
   cuptiprof run --device sim -m mypackage.train
   cuptiprof run -o run.cuptiprof --view regions train.py
+  cuptiprof run --live train.py
+  cuptiprof run --metrics-port 9464 train.py           (Prometheus; its dashboard: cuptiprof dashboard)
   cuptiprof run --kernels "::gemm:1" train.py          (nvprof: first run of each kernel with gemm in its name)
   cuptiprof run -k regex:gemm -s 10 -c 20 train.py     (ncu: skip 10 matching launches, keep 20)
   cuptiprof run --print-gpu-trace --csv --log-file %p.csv train.py
   cuptiprof run --metrics ipc,achieved_occupancy --kernels "::gemm:1" train.py
   cuptiprof run --set basic --replay-mode application --explain train.py
+  torchrun --nproc-per-node 8 -m cuptiprof run -o job train.py    (mpirun, srun: each rank saves its run in the folder job)
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--export-profile", "--output", dest="output", metavar="PATH",
-                        help="save the run (a folder), or with .json/.json.gz a Chrome trace; %%p %%h %%q{ENV} expand")  # fmt: skip
+                        help="save the run (a folder), or what the suffix says (.json.gz: a Chrome trace; others: cuptiprof export --help); %%p %%h %%q{ENV} expand; in a rank of a job: the folder of its runs")  # fmt: skip
     parser.add_argument("-f", "--force-overwrite", action="store_true", help="replace an existing run or file")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
     add_session_arguments(parser)
     parser.add_argument("--profile-child-processes", action="store_true",
                         help="nvprof's: Python processes that the script starts, too (not forks); -o is then a folder of runs")  # fmt: skip
     parser.add_argument("-t", "--timeout", type=seconds, metavar="SECONDS", help="collect for at most so long")
+    parser.add_argument("--live", action="store_true",
+                        help="while it runs, show kernels, regions, GPU use and losses once a second, below what the program prints")  # fmt: skip
     prints = parser.add_argument_group("what to print (nvprof's names)")
     for option, view in (("--print-summary", "summary"), ("--print-gpu-trace", "gpu-trace"),
                          ("--print-gpu-traces", "gpu-trace"), ("--print-api-trace", "api-trace"),
@@ -75,9 +81,17 @@ def main(arguments: argparse.Namespace) -> int:
         place = children.place
     else:
         place = (
-            destination(arguments.output, overwrite=arguments.force_overwrite) if arguments.output is not None else None
+            destination(arguments.output, overwrite=arguments.force_overwrite, activities=arguments.activities)
+            if arguments.output is not None
+            else None
         )
     if arguments.replay_mode == "application":
+        watched = arguments.live or arguments.live_remote
+        if watched or arguments.metrics_port is not None or arguments.otlp_endpoint is not None:
+            raise CuptiprofError(
+                f"{'--live' if watched else '--metrics-port, --otlp-endpoint'} and --replay-mode application do not go together",
+                hint="watch a run that counts with --replay-mode kernel, or one without counters",
+            )
         plan = application_runs.plan_script_runs(arguments)
         if arguments.explain:
             sys.stderr.write(plan.text())

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 import warnings
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cuptiprof
+from cuptiprof.cli.live_panel import live_display
 from cuptiprof.cli.metric_arguments import counter_options
+from cuptiprof.cli.standard_streams import usable
 from cuptiprof.counters.live import CounterWarning
 from cuptiprof.data.result import Result
 from cuptiprof.errors import FilterError
 from cuptiprof.session.assemble import DepartedWarning, EmptySelectionWarning
 from cuptiprof.session.python_frames import RUNNERS
 from cuptiprof.session.sources import LEVELS
+
+if TYPE_CHECKING:
+    from cuptiprof.publish.open_telemetry import OpenTelemetry
+    from cuptiprof.publish.prometheus import Prometheus
 
 
 class RunSession:
@@ -28,6 +35,8 @@ class RunSession:
         """
         self._timeout: float | None = arguments.timeout
         self._timer: threading.Timer | None = None
+        self._display = live_display() if arguments.live else None
+        self._scraped = _scraped(arguments)
         self._profile = cuptiprof.profile(
             device=arguments.device,
             activities=arguments.activities.split(",") if arguments.activities else None,
@@ -36,12 +45,18 @@ class RunSession:
             keep=arguments.keep,
             budget=arguments.budget,
             profile_from_start=arguments.profile_from_start == "on",
+            system=arguments.system_profiling == "on",
+            live=arguments.live_remote,
+            on_live=self._display.show if self._display is not None else None,
+            publish=[*([self._scraped] if self._scraped else ()), *_sent(arguments)] or None,
             **counter_options(arguments),
         )
 
     def start(self) -> None:
         """See ``profile.start``."""
         self._profile.start()
+        if self._scraped is not None and usable(sys.stderr):
+            print(f"cuptiprof: metrics at {self._scraped.url}", file=sys.stderr)
         if self._timeout:
             self._timer = threading.Timer(self._timeout, self._pause)
             self._timer.daemon = True
@@ -56,11 +71,32 @@ class RunSession:
         with warnings.catch_warnings():
             for kind in (EmptySelectionWarning, *(() if quiet else (CounterWarning, DepartedWarning))):
                 warnings.simplefilter("ignore", kind)  # the report's header says it
-            return self._profile.stop()
+            try:
+                return self._profile.stop()
+            finally:
+                if self._display is not None:
+                    self._display.close()
 
     def _pause(self) -> None:
         if self._profile.state == "running":
             self._profile.pause()
+
+
+def _scraped(arguments: argparse.Namespace) -> Prometheus | None:
+    if arguments.metrics_port is None:
+        return None
+    from cuptiprof.publish.prometheus import Prometheus
+
+    address, _, port = arguments.metrics_port.rpartition(":")
+    return Prometheus(int(port), address=address)
+
+
+def _sent(arguments: argparse.Namespace) -> list[OpenTelemetry]:
+    if arguments.otlp_endpoint is None:
+        return []
+    from cuptiprof.publish.open_telemetry import OpenTelemetry
+
+    return [OpenTelemetry(arguments.otlp_endpoint)]
 
 
 def _sources(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from cuptiprof.cli.fork_warning import our_threads_do_not_count
-from cuptiprof.cli.output import usable
+from cuptiprof.cli.standard_streams import usable
 
 
 @dataclass

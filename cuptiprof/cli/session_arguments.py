@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from cuptiprof.cli.argument_types import count
+from cuptiprof.cli.argument_types import address_and_port, count
 from cuptiprof.cli.metric_arguments import counter_views
 from cuptiprof.data.activities import KINDS
 from cuptiprof.session.arguments import KEEP
@@ -20,8 +20,19 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
                              "as in nvtx=launch; all, none (default nvtx)")  # fmt: skip
     parser.add_argument("--profile-from-start", choices=("on", "off"), default="on",
                         help="off: only between cudaProfilerStart and cudaProfilerStop")  # fmt: skip
+    parser.add_argument("--system-profiling", choices=("on", "off"), default="off",
+                        help="on: read power, clocks, temperature, memory and utilisation of the GPUs and what the process uses of its "
+                             "machine, every 100 ms; --view system shows them (nvprof)")  # fmt: skip
     parser.add_argument("--budget", default="256 MB", help="memory for what is kept (default 256 MB)")
     parser.add_argument("--keep", choices=KEEP, default="latest", help="what to keep when the budget is used up")
+    parser.add_argument("--metrics-port", type=address_and_port, metavar="[ADDRESS:]PORT",
+                        help="give what is collected to Prometheus at http://127.0.0.1:PORT/metrics, or at another address of this machine; "
+                             "0: any port that is free; rank N of a machine's has PORT+N")  # fmt: skip
+    parser.add_argument("--otlp-endpoint", metavar="URL",
+                        help="send what is collected to a collector of OpenTelemetry, http://localhost:4318, every minute and at the end; "
+                             "OTEL_METRIC_EXPORT_INTERVAL (ms) says otherwise")  # fmt: skip
+    parser.add_argument("--live-remote", action="store_true",
+                        help="let `cuptiprof top` show in another terminal what is collected")  # fmt: skip
 
 
 def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,4 +64,8 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
 
 def chosen_views(arguments: argparse.Namespace) -> list[str]:
     """The views that were asked for, each once; else those that fit the counters; else the overview."""
-    return list(dict.fromkeys(arguments.view or counter_views(arguments) or ["overview"]))
+    return list(dict.fromkeys(arguments.view or counter_views(arguments) or _further(arguments)))
+
+
+def _further(arguments: argparse.Namespace) -> list[str]:
+    return ["overview", *(["system"] if arguments.system_profiling == "on" else [])]

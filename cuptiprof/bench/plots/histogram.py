@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cuptiprof.bench.plots.canvas import bound, chip_title, new_figure, save_picture, shown, time_unit
 from cuptiprof.bench.results.measurement import Measurement
 from cuptiprof.bench.results.parts import Float64
 from cuptiprof.bench.results.row import Row
 from cuptiprof.errors import BenchError
+from cuptiprof.pictures.canvas import bound, chip_title, new_figure, save_picture, shown, time_unit
 
 MAX_PANELS = 16
 MAX_BINS = 60
@@ -29,8 +29,8 @@ def plot_histograms(rows: Sequence[Row], environment: Mapping[str, Any], path: s
     """Write a panel for each point: its samples in use, the median as a line and its interval as a band.
 
     Raises:
-        BenchError: nothing measured, more than 16 points, another kind of file, or matplotlib is not installed.
-        ResultError: the file cannot be written.
+        BenchError: nothing measured, more than 16 points.
+        ResultError: another kind of file, it cannot be written, or matplotlib is not installed.
     """
     measured = [(row.title, row.measurement) for row in rows if row.measurement is not None]
     if not measured:

@@ -9,7 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cuptiprof.bench.plots.canvas import (
+from cuptiprof.bench.results.measurement import Measurement
+from cuptiprof.bench.results.parts import Scalar
+from cuptiprof.bench.results.row import Row
+from cuptiprof.errors import BenchError
+from cuptiprof.pictures.canvas import (
     LOGARITHMIC_SPAN,
     ROOF,
     add_legend,
@@ -24,10 +28,6 @@ from cuptiprof.bench.plots.canvas import (
     shown,
     time_unit,
 )
-from cuptiprof.bench.results.measurement import Measurement
-from cuptiprof.bench.results.parts import Scalar
-from cuptiprof.bench.results.row import Row
-from cuptiprof.errors import BenchError
 from cuptiprof.text.nearest import did_you_mean
 
 MAX_LINES = 40
@@ -97,9 +97,8 @@ def plot_over(
         y: "time", "flops" (operations/s) or "bytes" (DRAM bytes/s).
 
     Raises:
-        BenchError: no such parameter, nothing measured, no amounts, too many lines, another kind of file, or matplotlib is not
-            installed.
-        ResultError: the file cannot be written.
+        BenchError: no such parameter, nothing measured, no amounts, too many lines.
+        ResultError: another kind of file, it cannot be written, or matplotlib is not installed.
     """
     if y not in QUANTITIES:
         raise BenchError(f"y={y!r}: nothing of that name is drawn{did_you_mean(y, QUANTITIES)}", hint=f"one of: {', '.join(QUANTITIES)}")  # fmt: skip

@@ -7,9 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from cuptiprof.bench.plots.canvas import new_figure, save_picture, shown, time_unit
 from cuptiprof.bench.results.trends import PointTrend
 from cuptiprof.errors import BenchError
+from cuptiprof.pictures.canvas import new_figure, save_picture, shown, time_unit
 
 MAX_PANELS = 16
 MAX_NUMBERS = 6  # of the x axis
@@ -19,8 +19,8 @@ def plot_trends(trends: Sequence[PointTrend], path: str | os.PathLike[str]) -> N
     """Write a panel for each series: the median of each run, and the median of the runs between two steps as a line.
 
     Raises:
-        BenchError: more than 16 series, another kind of file, or matplotlib is not installed.
-        ResultError: the file cannot be written.
+        BenchError: more than 16 series.
+        ResultError: another kind of file, it cannot be written, or matplotlib is not installed.
     """
     if len(trends) > MAX_PANELS:
         raise BenchError(f"{len(trends)} series are too many for one picture", hint="--filter chooses points")

@@ -7,20 +7,21 @@ content security policy forbids all that is not needed.
 from __future__ import annotations
 
 import base64
-import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cuptiprof.bench.plots.canvas import load_matplotlib
 from cuptiprof.bench.plots.histogram import MAX_PANELS, plot_histograms
 from cuptiprof.bench.plots.over_parameter import is_number, plot_over
 from cuptiprof.bench.plots.roofline_plot import plot_roofline
 from cuptiprof.bench.results.row import Row
-from cuptiprof.errors import BenchError
+from cuptiprof.errors import BenchError, ResultError
 from cuptiprof.io.files import replacing_file
+from cuptiprof.page.policy import content_security_policy
+from cuptiprof.page.template import render_template
+from cuptiprof.pictures.canvas import load_matplotlib
 from cuptiprof.report.model import Column, Report
 from cuptiprof.report.render.cells import format_column, human_columns, is_left_aligned, missing_notes
 from cuptiprof.text.names import printable
@@ -45,15 +46,6 @@ figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption, fo
 Picture = tuple[str, Callable[[Path], None]]
 
 
-def load_jinja() -> Any:
-    """Raises BenchError where it is not installed."""
-    try:
-        import jinja2
-    except ImportError:
-        raise BenchError("a page needs Jinja", hint="pip install 'cuptiprof[html]'") from None
-    return jinja2
-
-
 def write_page(
     path: Path,
     reports: Sequence[Report],
@@ -67,7 +59,6 @@ def write_page(
         reports: its tables; the environment is that of the run.
 
     Raises:
-        BenchError: Jinja is not installed.
         ResultError: the file cannot be written.
     """
     text = make_page(reports, rows, environment, title)
@@ -77,20 +68,17 @@ def write_page(
 
 def make_page(reports: Sequence[Report], rows: Sequence[Row], environment: Mapping[str, Any], title: str) -> str:
     """The page as text; see :func:`write_page`."""
-    jinja2 = load_jinja()
-    engine = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     drawn, undrawn = _draw(list(_pictures(rows, environment)))
-    return str(
-        engine.from_string(TEMPLATE.read_text()).render(
-            title=title,
-            style=STYLE,
-            style_hash=base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode(),
-            tables=[_table(report) for report in reports],
-            pictures=drawn,
-            undrawn=undrawn,
-            environment=[(printable(str(n)), printable(str(v)[:MAX_VALUE])) for n, v in environment.items()],
-            version=__version__,
-        )
+    return render_template(
+        TEMPLATE,
+        title=title,
+        style=STYLE,
+        policy=content_security_policy([], [STYLE]),
+        tables=[_table(report) for report in reports],
+        pictures=drawn,
+        undrawn=undrawn,
+        environment=[(printable(str(n)), printable(str(v)[:MAX_VALUE])) for n, v in environment.items()],
+        version=__version__,
     )
 
 
@@ -152,7 +140,7 @@ def _draw(pictures: Sequence[Picture]) -> tuple[list[dict[str, str]], list[str]]
     """The pictures, and why some are not there."""
     try:
         load_matplotlib()
-    except BenchError as e:
+    except ResultError as e:
         return [], [f"No pictures: {e.message} ({e.hint})"] if pictures else []
     drawn, undrawn = [], []
     with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from cuptiprof import errors
 from cuptiprof.bench.sweep.failures import GRACE_SECONDS
-from cuptiprof.bench.sweep.process_main import IN_PROCESS, Job, Key
+from cuptiprof.bench.sweep.process_main import IN_PROCESS, Key, SweepJob
 from cuptiprof.bench.sweep.running import Watcher
 from cuptiprof.errors import BenchError, CuptiprofError
 
@@ -46,7 +46,7 @@ class OtherProcess:
         environment: in which it measures, see :func:`cuptiprof.bench.environment.environment`.
     """
 
-    def __init__(self, job: Job, name: str) -> None:
+    def __init__(self, job: SweepJob, name: str) -> None:
         """Start it, load the benchmarks and open the device there.
 
         Args:

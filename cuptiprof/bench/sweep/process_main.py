@@ -34,7 +34,7 @@ IN_PROCESS = "CUPTIPROF_BENCH_PROCESS"
 
 
 @dataclass(frozen=True)
-class Job:
+class SweepJob:
     """What another process has to know. It goes through a pipe.
 
     Attributes:
@@ -89,7 +89,7 @@ class _Worker:
         Raises:
             CuptiprofError: it cannot begin.
         """
-        job: Job = self._orders.get()
+        job: SweepJob = self._orders.get()
         tasks, device = self._open(job)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on there may be something to clean up
         while (wanted := self._orders.get()) is not None:
@@ -101,7 +101,7 @@ class _Worker:
             run([tasks[key] for key in wanted], self, device=device, timeout=job.timeout)
             self.tell("done")
 
-    def _open(self, job: Job) -> tuple[dict[Key, Task], Device | str]:
+    def _open(self, job: SweepJob) -> tuple[dict[Key, Task], Device | str]:
         benchmarks = with_values([b for target in job.targets for b in find_benchmarks(target)], job.given)
         with open_gpu(job.device) as gpu:
             if "metrics" in job.overrides:  # a mistake in them is told once, not at every point

@@ -15,7 +15,7 @@ from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import MAX_PROCESSES, Results, pool
 from cuptiprof.bench.sweep.benchmark import Benchmark
 from cuptiprof.bench.sweep.other_process import OtherProcess
-from cuptiprof.bench.sweep.process_main import Job, Key
+from cuptiprof.bench.sweep.process_main import Key, SweepJob
 from cuptiprof.bench.sweep.running import Task, Watcher, in_groups, run, tasks_of
 from cuptiprof.device.devices import Device
 from cuptiprof.errors import BenchError
@@ -56,7 +56,7 @@ def run_benchmarks(
         return Results(tuple(run(tasks_of(benchmarks, options), device=opened, timeout=timeout)), surroundings)
     if isinstance(device, Device):
         raise BenchError("a device that is open here cannot be used in other processes", hint='device="cuda"')
-    job = Job(tuple(map(_target, benchmarks)), {}, dict(options), device, timeout)
+    job = SweepJob(tuple(map(_target, benchmarks)), {}, dict(options), device, timeout)
     tasks = tasks_of(benchmarks, options)
     collected = _Collected([(t.benchmark.name, t.point.key) for t in tasks])
     in_processes(job, processes, tasks, collected.begins_process, collected)
@@ -64,7 +64,7 @@ def run_benchmarks(
 
 
 def in_processes(
-    job: Job,
+    job: SweepJob,
     count: int,
     tasks: Sequence[Task],
     keys: Callable[[int, Mapping[str, Any]], Sequence[Key]],
