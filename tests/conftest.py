@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,9 +32,14 @@ for name in ("COLUMNS", "LINES"):
     if name not in os.environ:
         os.unsetenv(name)
 
+# PyTorch's operators run on the host here, as small ones: a second thread for each of them only spins, in each child process too.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # How long an example takes is the machine's affair.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+pytest_plugins = ("browser.opened_pages",)
 
 DATA = Path(__file__).parent / "data"
 PACKAGE_DATA = Path(__import__("cuptiprof").__file__).parent / "sim" / "traces"
@@ -53,6 +59,18 @@ def sim() -> Iterator[SimDevice]:
     device.reset(virtual_clock=True)
     yield device
     device.clear_faults()
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """The files of ``memory://``, none at first."""
+    import fsspec
+
+    files = fsspec.filesystem("memory")
+    files.store.clear()
+    files.pseudo_dirs[:] = [""]
+    yield files
+    files.store.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ NEEDS_GPU = {
     "expandable_segments",
     "failed_allocation",
     "locked_clocks",
+    "environment_records",
     "torch_profiler_beside",
     "torch_profiler_before_and_after",
     "proton_beside",

@@ -18,8 +18,8 @@ from page import Block, blocks, same_output
 
 # Says how the machine is, which may lack a GPU.
 OF_THE_MACHINE = ("cuptiprof doctor", "cuptiprof doctor --json")
-# Not for a test: they install, or need the repository.
-NOT_RUN = ("pip ", "pytest tests/")
+# Not for a test: they install, or need the repository, or leave of the kernel.
+NOT_RUN = ("pip ", "pytest tests/", "perf ")
 
 
 def run_page(path: Path, write: bool) -> list[str]:

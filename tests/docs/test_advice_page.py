@@ -24,5 +24,5 @@ def test_rules_are_named() -> None:
     assert rules >= {
         "outside", "host_bound", "launch_bound", "synchronisation", "data_loader", "allocation", "calls", "small_copies",
         "pageable_copies", "exposed_copies", "few_blocks", "partial_warps", "tail", "low_occupancy", "tensor_cores", "communication",
-        "long_steps", "memory_full", "fragmentation", "data_parallel", "gloo", "losses",
+        "long_steps", "memory_full", "fragmentation", "data_parallel", "gloo", "losses", "throttled", "gpu_errors",
     }  # fmt: skip

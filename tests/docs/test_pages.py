@@ -23,8 +23,10 @@ def test_what_a_page_shows_runs(name: str, tmp_path: Path) -> None:
     for source in (ROOT / "examples").glob("*.py"):
         (tmp_path / "examples").mkdir(exist_ok=True)
         shutil.copy(source, tmp_path / "examples")
+    text = PAGES[name].read_text()
     for source in (*(Path(__file__).parent / "given").iterdir(), *(ROOT / "tests" / "data" / "ranks").glob("*.gz")):
-        shutil.copy(source, tmp_path)
+        if source.name in text:  # no other: a page may report on its whole folder
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / source.name)
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("run_page.py")), str(PAGES[name])],
         cwd=tmp_path,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.analysis import allocator_memory as memory
+from cuptiprof.analysis.allocators import allocator_memory as memory
 from cuptiprof.device.locate import driver_present
 
 pytestmark = [

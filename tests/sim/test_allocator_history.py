@@ -17,7 +17,7 @@ import torch
 from torch.cuda import _memory_viz
 
 import cuptiprof
-from cuptiprof.analysis import allocator_memory as memory
+from cuptiprof.analysis.allocators import allocator_memory as memory
 from cuptiprof.data.result import Result
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="has CUDA of its own, which is left alone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -222,3 +223,22 @@ def test_where_the_statement_begins() -> None:
         ("", [], ""),
     ]:
         assert split_options(line, parser) == (words, statement), line
+
+
+def test_the_page_in_a_frame(notebook: Notebook) -> None:
+    notebook.run(f"%%cuptiprof --page\nwith cuptiprof.region({HOSTILE!r}): torch.tanh(x)")
+    before, _, frame = notebook.html.partition("<iframe ")
+    assert "tanh_kernel" in before and notebook.html.count("<iframe ") == 1
+    assert frame.startswith('sandbox="allow-scripts" ') and frame.endswith('"></iframe>')
+    assert "<script" not in frame  # its own are escaped: they are the page's, not the notebook's
+    assert "cuptiprof page of 'run'" in notebook.text
+    notebook.run("%%cuptiprof -q --page\ntorch.tanh(x)")
+    assert notebook.html == ""
+
+
+def test_a_cell_that_is_watched(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    notebook.run(
+        "%%cuptiprof -q --live-remote\nfrom cuptiprof.watch.live_watcher import watchable\nwatched = watchable()"
+    )
+    assert notebook.shell.user_ns["watched"] == [os.getpid()]

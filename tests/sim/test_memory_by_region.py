@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cuptiprof
-from cuptiprof.analysis.allocations import STAYED, allocations
+from cuptiprof.analysis.allocators.allocations import STAYED, allocations
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.sim.sim_device import Flag, Op, SimDevice

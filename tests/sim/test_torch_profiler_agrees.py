@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from cuptiprof.analysis.host_tree import BACKWARD_SCOPE
+from cuptiprof.analysis.trees.host_tree import BACKWARD_SCOPE
 from cuptiprof.data.result import Result
 from cuptiprof.report.views.key_averages import KeyAverages
 from cuptiprof.torch_profiler import ProfilerActivity, profile

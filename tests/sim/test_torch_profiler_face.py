@@ -145,6 +145,12 @@ def test_an_execution_trace_observer_runs_with_the_recording() -> None:
     assert said[:4] == ["step", "start", "step", "stop"] and said.count("start") == 1
 
 
+def test_nothing_of_the_session_is_replaced_unseen() -> None:
+    """The face is a session: a private method of the same name would take the place of the session's own."""
+    both = set(vars(profiler.profile)) & set(vars(cuptiprof.profile))
+    assert not [name for name in both if name.startswith("_") and not name.startswith("__")]
+
+
 def test_toggling() -> None:
     with profiler.profile(device="sim") as prof:
         prof.toggle_collection_dynamic(False, [CPU, CUDA])

@@ -13,7 +13,7 @@ import pytest
 PROGRAMS = [
     "a_perceptron", "a_cnn", "a_transformer", "checkpoints_reentrant", "checkpoints", "an_lstm", "a_gru", "an_rnn", "one_module_twice",
     "optimizers", "compiled", "compiled_ahead_of_time", "two_trainers", "a_server", "a_loader", "accumulation", "a_function_of_its_own", "an_exception_in_backward", "two_backwards", "gradients",
-    "a_gradient_in_forward", "tensor_hooks", "module_hooks", "an_evaluation_in_a_step", "scopes_of_torch",
+    "a_gradient_in_forward", "tensor_hooks", "module_hooks", "an_evaluation_in_a_step", "scopes_of_torch", "data_parallel",
     "writes_into_a_view", "a_scripted_function", "a_scripted_function_after_another", "a_checkpoint_up_to_a_module", "gradients_come_together_in_a_hook", "a_hook_makes_nodes",
 ]  # fmt: skip
 

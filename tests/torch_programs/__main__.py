@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 
+from torch_programs import distributed  # noqa: F401  its programs join the list
 from torch_programs.compare import columns, differences, lies_found
 from torch_programs.found import PROGRAMS
 from torch_programs.running import run

@@ -15,9 +15,10 @@ from metric_results import launch, values
 from report_results import HOSTILE, config, make_result
 
 import cuptiprof
-from cuptiprof.analysis import rules, thresholds
+from cuptiprof.analysis import thresholds
 from cuptiprof.analysis.advice.advise import advise
 from cuptiprof.analysis.advice.evidence import Evidence
+from cuptiprof.analysis.kernel_rules import rules
 from cuptiprof.cli import main
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError

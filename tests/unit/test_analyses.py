@@ -14,9 +14,10 @@ from conftest import DATA
 from report_results import config, make_result
 
 import cuptiprof
-from cuptiprof.analysis import gpu_figures, intervals
-from cuptiprof.analysis.aggregate import union
-from cuptiprof.analysis.intervals import time_by_set
+from cuptiprof.analysis.arrays import intervals
+from cuptiprof.analysis.arrays.aggregate import union
+from cuptiprof.analysis.arrays.intervals import time_by_set
+from cuptiprof.analysis.utilization import gpu_figures
 from cuptiprof.cli import main
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from conftest import DATA, trace_path
 
 import cuptiprof
 from cuptiprof.data.result import Result
+from cuptiprof.job.engines import open_tables
+from cuptiprof.job.fleet import gpu_time
 from cuptiprof.report.model import Report
 
 HTA: dict[str, dict[str, list[Any]]] = json.loads((DATA / "analyses" / "hta.json").read_text())
@@ -65,6 +68,19 @@ def test_overlap(trace: str) -> None:
     found = [[row["rank"], share(row["comp_comm_overlap_pct"], 2)] for row in report(trace, "overlap").rows]
     expected = of_hta(trace, "overlap")
     assert found == (expected if of_hta(trace, "temporal") else [])  # where nothing ran, HTA has a row without a number
+
+
+def test_the_view_of_a_job(tmp_path: Path) -> None:
+    """Computation, and the share of communication that it hides, of all ranks by the engine; copies are not in it, so that its idle time is not HTA's."""
+    trace = "rank0+rank1"
+    for result in results(trace):
+        result.save_rank(tmp_path / "job")
+    rows = gpu_time(open_tables(cuptiprof.open_job(tmp_path / "job"))).to_pyarrow().to_pylist()
+    assert [[r["rank"], r["computation_ns"]] for r in rows] == [[r[0], r[2]] for r in of_hta(trace, "temporal")]
+    hidden = [[r["rank"], share(100 * r["overlap_ns"] / r["communication_ns"], 2)] for r in rows]
+    assert hidden == of_hta(trace, "overlap")
+    with_copies = [r[1] for r in of_hta(trace, "temporal")]
+    assert all(0 < idle < r["idle_ns"] for idle, r in zip(with_copies, rows, strict=True))
 
 
 @pytest.mark.parametrize("trace", HTA)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from report_results import config, make_result
 
-from cuptiprof.analysis.critical_path import critical_path
-from cuptiprof.analysis.path_gains import path_limits
+from cuptiprof.analysis.dependencies.critical_path import critical_path
+from cuptiprof.analysis.dependencies.path_gains import path_limits
 
 _CALLS = (
     "cudaLaunchKernel", "cudaMemcpy", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize",

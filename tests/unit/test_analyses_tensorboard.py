@@ -13,7 +13,7 @@ import pytest
 from conftest import DATA, trace_path
 
 import cuptiprof
-from cuptiprof.analysis.launch_sizes import LaunchSizes, estimated_occupancy
+from cuptiprof.analysis.counter_values.launch_sizes import LaunchSizes, estimated_occupancy
 from cuptiprof.data.result import Result
 
 PLUGIN: dict[str, dict[str, Any]] = json.loads((DATA / "analyses" / "tensorboard.json").read_text())

@@ -15,12 +15,12 @@ import pytest
 from bench_rows import ENVIRONMENT, failed, row
 
 from cuptiprof.bench import Roofline
-from cuptiprof.bench.plots.canvas import load_matplotlib, number_text
 from cuptiprof.bench.plots.histogram import bin_edges
 from cuptiprof.bench.plots.over_parameter import is_geometric, lines_over
 from cuptiprof.bench.results.row import Row
 from cuptiprof.bench.results.store import Results
 from cuptiprof.errors import BenchError, ResultError
+from cuptiprof.pictures.canvas import load_matplotlib, number_text
 
 
 def sweep(*values: Any, **params: Any) -> list[Row]:
@@ -110,7 +110,7 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
         draw(tmp_path / "p.svg", sweep(1, 2), "m")
     with pytest.raises(BenchError, match=r"has been measured"):
         draw(tmp_path / "p.svg", [failed(params={"n": 1})])
-    with pytest.raises(BenchError, match=r"no such kind of picture"):
+    with pytest.raises(ResultError, match=r"no such kind of picture"):
         draw(tmp_path / "p.pdf", sweep(1, 2))
     with pytest.raises(BenchError, match=r"50 lines are too many"):
         draw(tmp_path / "p.svg", [r for t in range(50) for r in sweep(1, t=t)])
@@ -121,7 +121,7 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
 
 def test_matplotlib_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(BenchError, match=r"pip install 'cuptiprof\[plot\]'"):
+    with pytest.raises(ResultError, match=r"pip install 'cuptiprof\[plot\]'"):
         load_matplotlib()
 
 

@@ -14,7 +14,7 @@ from cuptiprof.cli import main
 from cuptiprof.cli.destination import destination
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
-from cuptiprof.io import formats
+from cuptiprof.export import formats
 
 LAUNCH = "from cuptiprof.sim.sim_device import SimDevice; SimDevice().launch('k')\nprint('it ran')\n"
 
@@ -123,10 +123,10 @@ def test_one_rule_for_every_way_to_write(tmp_path: Path, capsys: pytest.CaptureF
 def test_an_export_that_is_overtaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes that write one name: the later one says so."""
     trace = tmp_path / "trace.json"
-    write = formats.FORMATS[0].write
+    write = formats.find_format("trace.json", "chrome").write
 
     def slow(*arguments: object) -> None:
-        write(*arguments)  # type: ignore[arg-type]
+        write(*arguments)  # type: ignore[arg-type,misc]
         trace.write_text("theirs")
 
     monkeypatch.setattr(formats, "FORMATS", (formats.Format("chrome", (".json",), slow, ""),))

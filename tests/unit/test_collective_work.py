@@ -15,7 +15,7 @@ from conftest import trace_path
 from report_results import make_result
 
 import cuptiprof
-from cuptiprof.analysis.collective_work import bus_factor, kernels_of_collectives, message_bytes
+from cuptiprof.analysis.collectives.collective_work import bus_factor, kernels_of_collectives, message_bytes
 from cuptiprof.data.element_types import element_count, element_size, type_name
 from cuptiprof.session.collective_calls import CollectiveCall, GroupFacts
 from cuptiprof.session.collective_tables import add_collectives

@@ -90,3 +90,33 @@ def test_two_recorded_ranks() -> None:
     assert [row[4] for row in found] == [row[5] for row in found] == [12, 12]
     assert all(row[1] == row[2] + row[3] for row in found)  # all are paired
     assert found[0][2] == found[1][2]  # the same data
+
+
+def test_the_time_of_the_data_by_collective() -> None:
+    """A call of two kernels beside its partner's on a rank that came later; a kind that one rank has more often is not known."""
+
+    def rank(number: int, late: int, *more: dict[str, Any]) -> Result:
+        calls = [
+            {"instance": i, "name": name, "group": "0", "group_size": 2, "ranks": "[0,1]", "dtype": "float", "in_bytes": 64, "out_bytes": 64,
+             "start": 0, "end": 10, "thread": 1} for i, name in ((1, "all_reduce"), (2, "broadcast"))
+        ]  # fmt: skip
+        kernels = [
+            {"name": "ncclDevKernel_AllReduce", "start": 1000 + late, "end": 1900, "collective": 1},
+            {"name": "ncclDevKernel_AllReduce", "start": 2000, "end": 2300 + number, "collective": 1},
+            {"name": "ncclDevKernel_Broadcast", "start": 3000, "end": 3100, "collective": 2},
+            *more,
+        ]
+        result = make_result({"collectives": calls, "kernels": kernels})
+        result.metadata["rank"] = number
+        return result
+
+    extra = {"name": "ncclDevKernel_Broadcast", "start": 4000, "end": 4100, "collective": 2}
+    early, late = rank(0, 0), rank(1, 500, extra)
+    rows = {(row["rank"], row["name"]): row for row in early.report("collectives", ranks=[late]).rows}
+    assert len(rows) == 4
+    for number in (0, 1):
+        assert rows[number, "all_reduce"]["transfer_ns"] == 400 + 300  # the shorter of each pair
+        assert rows[number, "broadcast"]["transfer_ns"] is None
+    assert "rank 1, group 0" in str(early.report("collectives", ranks=[late]))
+    alone = early.report("collectives")
+    assert {row["transfer_ns"] for row in alone.rows} == {None} and "all ranks tell" in str(alone)

@@ -15,13 +15,13 @@ from path_programs import NONE, Program, Wait, Work
 from report_results import make_result
 
 import cuptiprof
-from cuptiprof.analysis.bisection import bisect
-from cuptiprof.analysis.critical_path import PathKind, critical_path
-from cuptiprof.analysis.host_waits import host_waits, launched
-from cuptiprof.analysis.path_gains import path_limits
-from cuptiprof.analysis.path_rows import OUTSIDE
-from cuptiprof.analysis.stream_work import stream_work
-from cuptiprof.analysis.work_causes import work_causes
+from cuptiprof.analysis.arrays.bisection import bisect
+from cuptiprof.analysis.dependencies.critical_path import PathKind, critical_path
+from cuptiprof.analysis.dependencies.host_waits import host_waits, launched
+from cuptiprof.analysis.dependencies.path_gains import path_limits
+from cuptiprof.analysis.dependencies.path_rows import OUTSIDE
+from cuptiprof.analysis.dependencies.work_causes import work_causes
+from cuptiprof.analysis.work.stream_work import stream_work
 from cuptiprof.data.enums import SYNC_KINDS, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table

@@ -15,8 +15,8 @@ from conftest import DATA
 from report_results import make_result
 
 import cuptiprof
-from cuptiprof.analysis.run_diff import diff_runs
-from cuptiprof.analysis.work_groups import GROUPS
+from cuptiprof.analysis.comparison.run_diff import diff_runs
+from cuptiprof.analysis.comparison.work_groups import GROUPS
 from cuptiprof.cli import main
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuptiprof import _core
-from cuptiprof.io.chrome.json_text import Events
-from cuptiprof.io.output_stream import opened_output
+from cuptiprof.export.chrome.json_text import Events
+from cuptiprof.export.output_stream import opened_output
 
 
 def text_of(events: Events) -> str:

@@ -19,7 +19,7 @@ from report_results import HOSTILE, config, make_result, training_step
 import cuptiprof
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
-from cuptiprof.io.chrome.clock import WEEK
+from cuptiprof.export.chrome.clock import WEEK
 
 
 def written(result: Result, path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from metric_results import counted, iterated, launch, replayed, values
 from report_results import HOSTILE, make_result, training_step
 
 from cuptiprof.data.result import Result
-from cuptiprof.io.chrome.clock import WEEK
+from cuptiprof.export.chrome.clock import WEEK
 
 
 def events(result: Result, path: Path) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ from report_results import make_result
 
 import cuptiprof
 from cuptiprof.data.result import Result
-from cuptiprof.io.chrome.clock import KINETO_PERIOD, WEEK
-from cuptiprof.io.chrome.json_text import microseconds
+from cuptiprof.export.chrome.clock import KINETO_PERIOD, WEEK
+from cuptiprof.export.chrome.json_text import microseconds
 
 TRACES = [
     "train-v100",

@@ -14,7 +14,7 @@ from conftest import trace_path
 from report_results import make_result
 
 import cuptiprof
-from cuptiprof.analysis.allocator_memory import ALLOC, FREED
+from cuptiprof.analysis.allocators.allocator_memory import ALLOC, FREED
 from cuptiprof.data.result import Result
 
 TRACES = [

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from report_results import make_result
 
 import cuptiprof
-from cuptiprof.analysis.gpu_idle import GpuIdle, gpu_idle, is_wait
-from cuptiprof.analysis.intervals import length, union_of_all
-from cuptiprof.analysis.timeline import work_by_kind
+from cuptiprof.analysis.arrays.intervals import length, union_of_all
+from cuptiprof.analysis.utilization.gpu_idle import GpuIdle, gpu_idle, is_wait
+from cuptiprof.analysis.utilization.timeline import work_by_kind
 from cuptiprof.data.result import Result
 
 US = 1_000

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_results import make_result
 
-from cuptiprof.analysis import launch_calls
+from cuptiprof.analysis.work import launch_calls
 
 IDS = st.one_of(st.integers(0, 6), st.sampled_from([2**32 - 1, 2**31]))
 

@@ -16,7 +16,7 @@ from report_results import make_result
 
 import cuptiprof
 from cuptiprof.errors import CuptiprofError, ResultError
-from cuptiprof.io.memory_timeline import export_memory_timeline
+from cuptiprof.export.memory_timeline import export_memory_timeline
 
 FRAMES = [
     {"filename": "model.py", "line": 12, "name": "forward"},

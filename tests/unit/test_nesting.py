@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuptiprof.analysis.nesting import innermost, nest
+from cuptiprof.analysis.arrays.nesting import innermost, nest
 
 Span = tuple[int, int, int]  # thread, start, length
 spans = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 25), st.integers(0, 12)), max_size=40)

@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 from report_results import make_result
 
-from cuptiprof.analysis import allocator_memory as memory
-from cuptiprof.analysis.operator_places import KNOWN, OUTSIDE, UNKNOWN, operator_paths, operator_places, region_places
+from cuptiprof.analysis.allocators import allocator_memory as memory
+from cuptiprof.analysis.operator_work.operator_places import (
+    KNOWN,
+    OUTSIDE,
+    UNKNOWN,
+    operator_paths,
+    operator_places,
+    region_places,
+)
 from cuptiprof.data.result import Result
 
 USER = 7

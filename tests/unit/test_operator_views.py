@@ -14,7 +14,7 @@ from conftest import DATA, trace_path
 from report_results import make_result
 
 import cuptiprof
-from cuptiprof.analysis.flops import operator_flops
+from cuptiprof.analysis.operator_work.flops import operator_flops
 from cuptiprof.data.result import Result
 
 # TensorBoard's plugin (pytorch/kineto, tb_plugin) of the same trace: calls, us of the device itself and altogether, us of the host
@@ -120,6 +120,13 @@ def test_chrome_traces_have_them(train: Result, original: list[dict[str, Any]], 
     assert operators(events) == operators(original)
     arrows = Counter((e["ph"], e["tid"]) for e in events if e["cat"] == "fwdbwd")
     assert arrows == Counter((e["ph"], e["tid"]) for e in original if e["cat"] == "fwdbwd")
+    places = {(e["tid"], str(e["ts"])): e["args"]["External id"] for e in events if e["cat"] == "cpu_op"}
+    pairs: dict[int, dict[str, int]] = {}
+    for e in events:
+        if e["cat"] == "fwdbwd":
+            pairs.setdefault(e["id"], {})[e["ph"]] = places[e["tid"], str(e["ts"])]
+    forward = dict(zip(train.operators["instance"].tolist(), train.operators["forward"].tolist(), strict=True))
+    assert len(pairs) == 905 and all(forward[pair["f"]] == pair["s"] for pair in pairs.values())
     again = cuptiprof.open(tmp_path / "t.json.gz")
     first = (train.operators["start"].min(), again.operators["start"].min())
     for column in ("start", "end", "forward", "backward", "parent"):

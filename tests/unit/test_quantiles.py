@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuptiprof.analysis.quantiles import or_none, spread_by_group
+from cuptiprof.analysis.arrays.quantiles import or_none, spread_by_group
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-(10**15), 10**15)), max_size=60))

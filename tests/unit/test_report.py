@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from report_results import training_step
 
 import cuptiprof
-from cuptiprof.analysis import aggregate
-from cuptiprof.analysis.aggregate import Parts, covered_before, covered_by_group, group_stats, union
+from cuptiprof.analysis.arrays import aggregate
+from cuptiprof.analysis.arrays.aggregate import Parts, covered_before, covered_by_group, group_stats, union
 from cuptiprof.errors import ResultError
 from cuptiprof.session.schedule import Action, schedule
 from cuptiprof.text.sizes import parse_bytes

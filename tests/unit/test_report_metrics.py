@@ -17,8 +17,8 @@ from metric_results import GEMM, NAN, counted, iterated, launch, plan, replayed,
 from report_results import HOSTILE, make_result
 
 import cuptiprof
-from cuptiprof.analysis.counter_record import CounterRecord
-from cuptiprof.analysis.kernel_counters import join_keys, join_launches
+from cuptiprof.analysis.counter_values.counter_record import CounterRecord
+from cuptiprof.analysis.counter_values.kernel_counters import join_keys, join_launches
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table
 

@@ -7,8 +7,9 @@ import math
 import pytest
 from metric_results import counted, launch, values
 
-from cuptiprof.analysis import rules
-from cuptiprof.analysis.rules import Message, evaluate
+from cuptiprof.analysis.kernel_rules import l2_rules, rules
+from cuptiprof.analysis.kernel_rules.rule_message import Message
+from cuptiprof.analysis.kernel_rules.rules import evaluate
 
 BALANCED = {rules.COMPUTE: 75.0, rules.MEMORY: 70.0}
 
@@ -61,6 +62,48 @@ def test_stalls() -> None:
     assert said("CPIStall", **{**facts, rules.ISSUE_ACTIVE: 0.8}) == []
     assert "memory dependency" in said("CPIStall", **{rules.ISSUE_ACTIVE: 0.2, "stall_memory_dependency": 55.0})[0].text
     assert said("CPIStall", **{**facts, rules.LATENCY: 0.0}) == []
+
+
+def test_a_slow_pipe() -> None:
+    facts = {rules.INSTRUCTIONS: 80.0, rules.ISSUED: 19.9, rules.ISSUED_MOST: 45.0}
+    (message,) = said("SlowPipeLimiter", **facts)
+    assert message.speedup == pytest.approx(100 * (45 - 19.9) / 45) and "19.9 %" in message.text
+    (weighed,) = said("SlowPipeLimiter", **facts, **{rules.COMPUTE: 50.0})
+    assert weighed.speedup == pytest.approx(message.speedup / 2)
+    assert said("SlowPipeLimiter", **{**facts, rules.INSTRUCTIONS: 79.9}) == []
+    assert said("SlowPipeLimiter", **{**facts, rules.ISSUED: 20.0, rules.ISSUED_MOST: 80.0}) == []
+    assert said("SlowPipeLimiter", **{**facts, rules.ISSUED_MOST: 44.9}) == []
+    elapsed = {name.replace("_active", "_elapsed"): value for name, value in facts.items()}
+    assert said("SlowPipeLimiter", **elapsed) == [message]
+
+
+@pytest.mark.parametrize("unit", ["lts", "syslts"])
+def test_memory_that_is_not_the_gpus(unit: str) -> None:
+    miss = unit + "__t_sectors_srcunit_tex_aperture_{}_lookup_miss.sum"
+    facts = {l2_rules.TEX: 50.1, l2_rules.MISSES: 1000.0, miss.format("peer"): 401.0, miss.format("sysmem"): 400.0}
+    (peer,) = said("MemoryApertureUsage", **facts)
+    assert "40.1 %" in peer.text and "another GPU" in peer.text and math.isnan(peer.speedup)
+    rates = {"dram__bytes.sum.per_second": 1e12, "pcie__read_bytes.sum.per_second": 2e10, "pcie__write_bytes.sum.per_second": 1e10,
+             "nvlrx__bytes.sum.per_second": 5e10, "nvltx__bytes.sum.per_second": 5e10}  # fmt: skip
+    (counted,) = said("MemoryApertureUsage", **facts, **rates)
+    assert counted.speedup == pytest.approx(40.1 * (1 - 0.1))  # NVLink was the faster way
+    (host,) = said("MemoryApertureUsage", **{**facts, **rates, miss.format("peer"): 0.0, miss.format("sysmem"): 800.0})
+    assert "host" in host.text and host.speedup == pytest.approx(80 * (1 - 0.03))
+    assert said("MemoryApertureUsage", **{**facts, l2_rules.TEX: 50.0}) == []
+    assert said("MemoryApertureUsage", **{**facts, l2_rules.MISSES: 0.0}) == []
+
+
+def test_compression_of_l2() -> None:
+    facts = {l2_rules.CAPABILITY: 8.0, l2_rules.COMPRESSED: 100.0, l2_rules.COMPRESSION: 19.9, l2_rules.SECTORS: 400.0,
+             l2_rules.DRAM_READ: 60.0}  # fmt: skip
+    (low,) = said("MemoryL2Compression", **facts)
+    assert "3200 bytes" in low.text and low.speedup == pytest.approx(0.801 * 0.75 * 60)
+    assert said("MemoryL2Compression", **{**facts, l2_rules.COMPRESSION: 20.0}) == []
+    assert said("MemoryL2Compression", **{**facts, l2_rules.CAPABILITY: 9.0}) == []
+    assert said("MemoryL2Compression", **{**facts, l2_rules.CAPABILITY: 7.5}) == []
+    (pattern,) = said("MemoryL2Compression", **{**facts, l2_rules.COMPRESSION: 50.0, l2_rules.WRITTEN: 799.0})
+    assert pattern.text.startswith("Writes to compressible memory send 4.0 times")
+    assert said("MemoryL2Compression", **{**facts, l2_rules.COMPRESSION: 50.0, l2_rules.WRITTEN: 800.0}) == []
 
 
 def test_launch_configuration() -> None:

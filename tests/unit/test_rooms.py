@@ -19,28 +19,33 @@ PACKAGE = ROOT / "cuptiprof"
 # From the ground up: a room imports those before it.
 ROOMS = (
     "errors", "version", "_core", "text", "stats", "data", "filter", "regions", "analysis", "io", "sim", "device", "metrics",
-    "counters", "report", "session", "torch_profiler", "bench", "verify", "doctor", "cli", "integrations",
+    "counters", "report", "pictures", "job", "page", "export", "watch", "publish", "session", "flight_recorder", "torch_profiler", "bench", "verify", "doctor", "cli", "integrations",
 )  # fmt: skip
 
 # Objects that can save and show themselves.
 EXCEPTIONS = {
-    "data.result": {"filter.kernel_filter", "analysis.kernel_counters", "analysis.run_diff", "analysis.work_groups", "io.formats", "io.run_writer",
-                    "io.stack_file", "report", "report.model", "report.views.key_averages"},
+    "data.result": {"filter.kernel_filter", "analysis.counter_values.kernel_counters", "analysis.trees.flame", "analysis.comparison.run_diff", "analysis.comparison.work_groups", "export.formats", "io.run_writer",
+                    "export.stack_file", "io.rank_place", "report", "report.model", "report.views.key_averages", "pictures.picture", "pictures.run_pictures"},
     "report.model": {"report.render", "report.render.to_html", "report.render.to_json", "report.render.to_pandas"},
 }  # fmt: skip
 
 ONLY_IN = {
     "rich": ("report/render/to_rich.py", "cli/"),
-    "pyarrow": ("io/", "data/tables.py"),
+    "pyarrow": ("io/", "export/", "job/", "data/tables.py"),
     "torch": ("device/torch_gpu.py", "sim/pytorch/dispatch_mode.py", "torch_profiler/from_torch.py"),
-    "matplotlib": ("bench/plots/",),
-    "jinja2": ("bench/results/sweep_page.py",),
-    "pynvml": ("device/gpu_clocks.py",),
+    "matplotlib": ("pictures/",),
+    "jinja2": ("page/template.py",),
+    "ibis": ("job/",),
+    "pyspark": ("job/engines.py",),
+    "prometheus_client": ("publish/",),
+    "opentelemetry": ("publish/open_telemetry.py",),
+    "pynvml": ("device/nvml.py",),
     "lightning": ("integrations/",),
     "pytorch_lightning": ("integrations/",),
     "transformers": ("integrations/",),
     "accelerate": ("integrations/",),
     "IPython": ("integrations/",),
+    "fsspec": ("io/remote.py",),
 }
 
 
@@ -125,7 +130,7 @@ def test_import_is_light() -> None:
     """`import cuptiprof` brings in none of the big libraries and loads no CUDA library."""
     code = (
         "import sys, cuptiprof\n"
-        "bad = [m for m in ('torch', 'pyarrow', 'rich', 'pandas', 'polars', 'matplotlib') if m in sys.modules]\n"
+        "bad = [m for m in ('torch', 'pyarrow', 'rich', 'pandas', 'polars', 'matplotlib', 'ibis') if m in sys.modules]\n"
         "maps = open('/proc/self/maps').read()\n"
         "print(bad, 'libcuda' in maps or 'libcupti' in maps)"
     )

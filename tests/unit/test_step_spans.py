@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_results import make_result
 
-from cuptiprof.analysis import step_spans
+from cuptiprof.analysis.training_steps import step_spans
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30), st.integers(0, 6)), max_size=8)
 

@@ -1,0 +1,98 @@
+"""The timeline in a browser: what is drawn at a place is what ran then, and keys and clicks do what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import trace_path
+from playwright.sync_api import Page
+
+import cuptiprof
+
+AREA = "[...document.querySelectorAll('.tl-top')][0].getBoundingClientRect().toJSON()"
+
+
+@pytest.fixture
+def page(page_of: Callable[..., Page]) -> Page:
+    page = page_of(cuptiprof.open(trace_path("train-v100")))
+    page.locator("#s-timeline").scroll_into_view_if_needed()
+    return page
+
+
+def window(page: Page) -> tuple[float, float]:
+    data: dict[str, str] = page.evaluate("({...document.querySelector('.tl').dataset})")
+    return float(data["start"]), float(data["end"])
+
+
+def settled(page: Page) -> None:
+    """Zooming takes a few frames."""
+    page.wait_for_timeout(400)
+
+
+def found(page: Page) -> str:
+    return page.locator(".tl-found").inner_text()
+
+
+def test_searching_and_walking(page: Page) -> None:
+    result = cuptiprof.open(trace_path("train-v100"))
+    wanted = "ConvolutionBackward0"
+    ours = sorted(row["start"] for row in result.operators.rows() if wanted in row["name"])
+    page.keyboard.press("/")
+    page.locator(".tl-search").fill(wanted)
+    page.locator(".tl-found:not(:empty)").wait_for(state="attached")
+    assert int(found(page).split(" ")[0].replace(",", "")) >= len(ours) > 100
+    page.get_by_label("Next of those found (N)").click()
+    settled(page)
+    assert found(page).startswith("1 of ")
+    panel = page.locator(".tl-panel").inner_text()
+    assert wanted in panel
+    before = window(page)
+    page.get_by_label("Next of those found (N)").click()
+    settled(page)
+    assert found(page).startswith("2 of ") and window(page)[0] >= before[0]
+    page.locator(".tl-top").focus()
+    page.keyboard.press("Escape")
+    assert found(page) == "" and "Click a slice" in page.locator(".tl-panel").inner_text()
+
+
+def test_zoom_pan_and_back(page: Page) -> None:
+    whole = window(page)
+    page.locator(".tl-top").focus()
+    for _ in range(10):
+        page.keyboard.press("w")
+    settled(page)
+    near = window(page)
+    assert near[1] - near[0] < (whole[1] - whole[0]) / 4 and near[0] >= whole[0] and near[1] <= whole[1]
+    page.keyboard.press("d")
+    settled(page)
+    moved = window(page)
+    assert moved[0] > near[0] and moved[1] - moved[0] == pytest.approx(near[1] - near[0])
+    page.get_by_label("Show the whole run (0)").click()
+    settled(page)
+    assert window(page) == pytest.approx(whole)
+
+
+def test_a_click_tells_what_is_there(page: Page) -> None:
+    """The longest call of the run, by the place that it must be drawn at."""
+    result = cuptiprof.open(trace_path("train-v100"))
+    longest = max(result.api_calls.rows(), key=lambda row: row["end"] - row["start"])
+    first = min(int(t["start"].min()) for t in result.tables.values() if len(t) and "start" in t.column_names)
+    middle = (longest["start"] + longest["end"]) / 2 - first
+    area: dict[str, Any] = page.evaluate(AREA)
+    start, end = window(page)
+    x = area["x"] + area["width"] * (middle - start) / (end - start)
+    said = []
+    for y in range(int(area["y"]) + 4, int(area["y"] + area["height"]), 8):
+        page.mouse.click(x, y)
+        text = page.locator(".tl-panel").inner_text()
+        if longest["name"] in text:
+            said.append(text)
+    assert said and f"{longest['end'] - longest['start']:,} ns" in said[0]
+
+
+def test_what_is_in_sight_as_a_table(page: Page) -> None:
+    page.get_by_text("What is in sight, as a table").click()
+    page.wait_for_selector(".tl-sight table")
+    assert page.locator(".tl-sight tr").count() > 10
