@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 import cuptiprof
-from cuptiprof.analysis.run_diff import RunDiff, diff_runs
-from cuptiprof.analysis.work_groups import grouped_work
+from cuptiprof.analysis.comparison.run_diff import RunDiff, diff_runs
+from cuptiprof.analysis.comparison.work_groups import grouped_work
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Strings, Table
 from cuptiprof.stats.verdict import Kind

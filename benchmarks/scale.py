@@ -184,7 +184,7 @@ def child(step: str, folder: Path, kernels: int, shapes: int) -> None:
     import pyarrow.parquet  # noqa: F401  # imports are no part of what is measured
 
     import cuptiprof
-    import cuptiprof.io.formats
+    import cuptiprof.export.formats
     import cuptiprof.io.runs
     import cuptiprof.report
 

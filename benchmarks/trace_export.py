@@ -1,7 +1,8 @@
-"""Traces for viewers of 10^4, 10^5, 10^6 kernels: python -m benchmarks.trace_export [--kernels N ...]
+"""Traces for viewers, databases and tables of 10^4, 10^5, 10^6 kernels: python -m benchmarks.trace_export [--kernels N ...]
 
 A training loop of N kernels (that of benchmarks.scale: a driver call a launch, copies, regions) is written as Chrome's JSON, the
-same compressed, and as Perfetto's protobuf, each --runs times; the least counts. Beside it, up to 10^5 kernels, the peer: json.dumps
+same compressed, as Perfetto's protobuf, as a database of Nsight Systems and of nvprof, and its kernels as Parquet, Arrow and CSV, each --runs
+times; the least counts. Beside it, up to 10^5 kernels, the peer: json.dumps
 of the same events, which are read back from our file first. Beside each time by the clock stands the CPU's, which other programs
 disturb less.
 """
@@ -19,7 +20,12 @@ from typing import Any
 from benchmarks.common import arguments, finish, significant
 from benchmarks.scale import FEW, build
 
-OURS = {"chrome": "trace.json", "chrome, gzip": "trace.json.gz", "perfetto": "trace.pftrace"}
+OURS = {"chrome": "trace.json", "chrome, gzip": "trace.json.gz", "perfetto": "trace.pftrace",
+    "collapsed": "trace.folded",
+    "speedscope": "trace.speedscope.json",
+    "pprof": "trace.pb.gz",
+    "hatchet": "trace.hatchet.json",
+        "nsys": "trace.sqlite", "nvprof": "trace.nvprof", "parquet": "kernels.parquet", "arrow": "kernels.arrow", "csv": "kernels.csv"}  # fmt: skip
 PEER = "peer: json.dumps"
 LARGEST_OF_PEER = 100_000
 """kernels; the dicts of ten times as many take 10 GB"""

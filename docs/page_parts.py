@@ -40,6 +40,22 @@ def tables() -> Iterator[str]:
         yield ""
 
 
+def metrics() -> Iterator[str]:
+    """What a session publishes."""
+    from cuptiprof.publish.published_metrics import METRICS
+
+    yield from ("| Prometheus | OpenTelemetry | unit | kind | labels | what |", "|---|---|---|---|---|---|")
+    ends = {"counter": "_total", "info": "_info", "histogram": "_bucket, _sum, _count"}
+    for metric in METRICS:
+        name = metric.name + (".info" if metric.kind == "info" else "")
+        end = ends.get(metric.kind, "")
+        prometheus = metric.prometheus_name + (end if metric.kind != "histogram" else "")
+        labels = ", ".join(f"`{label}`" for label in metric.labels) or (
+            f"`le` ({end})" if metric.kind == "histogram" else ""
+        )
+        yield f"| `{prometheus}` | `{name}` | {metric.unit} | {metric.kind} | {labels} | {_cell(metric.text)} |"
+
+
 def contributing() -> Iterator[str]:
     yield _from_docs((ROOT / "CONTRIBUTING.md").read_text())
 
@@ -66,6 +82,7 @@ def _from_docs(text: str) -> str:
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "command line": command_line,
     "tables": tables,
+    "metrics": metrics,
     "contributing": contributing,
     "changes": changes,
 }

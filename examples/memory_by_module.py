@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import cuptiprof
-from cuptiprof.analysis.allocator_memory import memory_by_module, memory_timeline
+from cuptiprof.analysis.allocators.allocator_memory import memory_by_module, memory_timeline
 
 
 def main() -> None:

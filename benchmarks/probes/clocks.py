@@ -1,4 +1,4 @@
-"""Clocks of the GPU before, while and after counters are armed."""
+"""Clocks of the GPU before, while and after counters are armed, and what CUPTI says of them by itself."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import ctypes
 import time
 from typing import Any
 
+import cuptiprof
 from benchmarks.gpu_work import Work
 from benchmarks.probes.raw import ONE_PASS, USER, USER_REPLAY, Ranges, RawApi, Sampler
+from cuptiprof.device.devices import open_device
+from cuptiprof.device.nvml_counters import nvml_gpus
+from cuptiprof.errors import DeviceError
 
 SPIN_CYCLES = 20_000_000
 NVML_CLOCK_SM = 1
@@ -87,4 +91,34 @@ def locked_clocks(work: Work) -> dict[str, Any]:
     return out
 
 
-PROBES = [locked_clocks]
+def environment_records(work: Work) -> dict[str, Any]:
+    """Does CUPTI write records of kind ENVIRONMENT, of which counters and how often, and what does NVML say of the same?
+
+    Assumed: clocks, temperature, power and, where there is one, the fan, some times a second, as NVML has them.
+    """
+    if work.device != "cuda":
+        return {"not applicable": "the stand-in has no readings of its own"}
+    device = open_device(work.device)
+    read = dict(nvml_gpus(device.nvml())[0].read(0))
+
+    def no_nvml() -> Any:
+        raise DeviceError("NVML is left out, so that CUPTI is asked")
+
+    device.nvml = no_nvml
+    seconds = 3.0
+    with cuptiprof.profile(device=device, system=True) as prof:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            work.busy()
+            work.synchronize()
+    table = prof.result().system_samples
+    of_gpu = table.where(table["device"] >= 0)
+    means = {name: float(of_gpu["value"][of_gpu["counter"] == name].mean()) for name in set(of_gpu["counter"])}
+    return {
+        "a second": {name: int((of_gpu["counter"] == name).sum()) / seconds for name in sorted(means)},
+        "means": means,
+        "nvml before": {name: read[name] for name in sorted(means) if name in read},
+    }
+
+
+PROBES = [locked_clocks, environment_records]
