@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
+
+from isal import igzip
+from isal.igzip_lib import IsalError
 
 from cuptiprof.errors import ResultError
 
@@ -60,7 +62,7 @@ def pieces(path: Path) -> Iterator[tuple[bytes, int, int]]:
                             hint="no trace is like that; decompress it yourself if it is one",
                         )
                     yield piece, at, size
-    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+    except (EOFError, IsalError, gzip.BadGzipFile) as e:
         raise ResultError(f"{path}: truncated or damaged gzip file ({e})") from None
     except OSError as e:
         if kind and not e.errno:  # Arrow's
@@ -70,7 +72,7 @@ def pieces(path: Path) -> Iterator[tuple[bytes, int, int]]:
 
 def _opened(file: IO[bytes], kind: str) -> Any:
     if kind == "gzip":
-        return gzip.GzipFile(fileobj=file)
+        return igzip.IGzipFile(fileobj=file)
     if kind == "Zstandard":
         import pyarrow as pa
 
