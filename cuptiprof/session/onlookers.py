@@ -12,7 +12,7 @@ from cuptiprof.session.held import Held
 
 if TYPE_CHECKING:
     from cuptiprof.publish.publisher import Publisher, Publishing
-    from cuptiprof.session.system_sampler import SystemSampler
+    from cuptiprof.session.visible_readings import VisibleReadings
     from cuptiprof.watch.live_figures import LiveFigures
 
 
@@ -44,18 +44,16 @@ class Onlookers:
         opened.enter(LiveFeed(session, subject, on_live=self.on_live, serve=self.live))
 
     def publish(
-        self, session: _core.Session, device: Device, budget: int, system: SystemSampler | None, opened: Held
+        self, session: _core.Session, device: Device, budget: int, system: VisibleReadings | None, opened: Held
     ) -> Publishing | None:
         """To those who monitor, until `opened` is closed; None: there are none."""
         if not self.publishers:
             return None
         from cuptiprof.publish.publisher import Publishing
         from cuptiprof.publish.session_readings import SessionReadings
-        from cuptiprof.session.visible_readings import VisibleReadings
         from cuptiprof.watch.live_figures import LiveSubject
 
         subject = LiveSubject(device.spec, device.simulated, budget)
-        seen = VisibleReadings(system, device) if system is not None else None
-        publishing = Publishing(SessionReadings(session, subject, seen), self.publishers)
+        publishing = Publishing(SessionReadings(session, subject, system), self.publishers)
         opened.enter(publishing)
         return publishing

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cuptiprof.publish.publisher import Publisher, Publishing
     from cuptiprof.report.views.key_averages import KeyAverages
     from cuptiprof.session.system_sampler import SystemSampler
+    from cuptiprof.session.visible_readings import VisibleReadings
     from cuptiprof.watch.live_figures import LiveFigures
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -219,6 +220,7 @@ class profile:
         self._opened = Held()  # what the session holds of its device, and of the program
         self._torch = FollowingTorch(self._arguments)
         self._system: SystemSampler | None = None
+        self._system_now: VisibleReadings | None = None
         self._spill: Spill | None = None
         self._result: Result | None = None
         self._pending: _Pending | None = None
@@ -269,7 +271,7 @@ class profile:
                 self._counters = self._plan_counters(device)
                 if self._arguments.sources.nvtx:
                     inject_nvtx()
-                self._system = self._system_sampler(device)
+                self._read_system(device)
                 self._session = session = self._arguments.native_session(
                     device,
                     self._counters,
@@ -301,7 +303,7 @@ class profile:
                 self._onlookers.show(session, device, budget, self._opened)
                 if self._system is not None:
                     self._opened.enter(self._system)
-                self._publishing = self._onlookers.publish(session, device, budget, self._system, self._opened)
+                self._publishing = self._onlookers.publish(session, device, budget, self._system_now, self._opened)
                 self._torch.record(session.state == "running")
             except BaseException:
                 self._abandon()
@@ -321,13 +323,17 @@ class profile:
             self._opened.close()
             self._control.end()
 
-    def _system_sampler(self, device: Device) -> SystemSampler | None:
+    def _read_system(self, device: Device) -> None:
+        """Begins when it is entered."""
+        self._system = self._system_now = None
         interval = self._arguments.system_interval
         if not interval:
-            return None
+            return
         from cuptiprof.session.system_sampler import SystemSampler
+        from cuptiprof.session.visible_readings import VisibleReadings
 
-        return SystemSampler(device.nvml, interval, self._arguments.budget, simulated=device.simulated)
+        self._system = SystemSampler(device.nvml, interval, self._arguments.budget, simulated=device.simulated)
+        self._system_now = VisibleReadings(self._system, device)
 
     def _leave_device(self) -> None:
         """The device is told that the session stops, once."""
@@ -582,14 +588,14 @@ class profile:
         return result
 
     def system_now(self) -> list[tuple[int, str, float]]:
-        """The latest readings of the system (``system=``): device (-1: the host's), name of the counter, value in its unit; none yet: empty.
-        What was read longest ago is left out.
+        """The latest readings of the system (``system=``): GPU as the program numbers it (-1: the host), name of the counter, value in
+        its unit; none yet: empty. Those of GPUs begin when the program has used one. What was read longest ago is left out.
 
         Raises:
             SessionError: not started.
         """
         self._running("system_now()")
-        return self._system.latest() if self._system is not None else []
+        return self._system_now() if self._system_now is not None else []
 
     def repeat(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run ``function(*args, **kwargs)`` once per pass, so that regions have counters that need several; strategy "range".

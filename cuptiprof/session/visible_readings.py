@@ -1,4 +1,4 @@
-"""What the system says now of the GPUs that the program sees, by the numbers that it has for them."""
+"""What the system says now, of the host and of the GPUs that the program sees, by the numbers that it has for them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from cuptiprof.session.system_sampler import SystemSampler
 
 
 class VisibleReadings:
-    """Gives the latest readings: GPU, name of the counter, value in its unit. Those of a GPU begin when the program has used one: until
-    then nobody knows which GPUs are its own, nor what it calls them (``CUDA_VISIBLE_DEVICES``)."""
+    """Gives the latest readings: GPU (-1: the host), name of the counter, value in its unit. Those of a GPU begin when the program has
+    used one: until then nobody knows which GPUs are its own, nor what it calls them (``CUDA_VISIBLE_DEVICES``)."""
 
     def __init__(self, sampler: SystemSampler, device: Device) -> None:
         self._sampler = sampler
@@ -20,9 +20,9 @@ class VisibleReadings:
         if not self._numbers:
             self._numbers = self._known()
         return [
-            (self._numbers[of], name, value)
+            (self._numbers.get(of, HOST), name, value)
             for of, name, value in self._sampler.latest()
-            if of != HOST and of in self._numbers
+            if of == HOST or of in self._numbers
         ]
 
     def _known(self) -> dict[int, int]:

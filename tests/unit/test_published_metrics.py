@@ -419,9 +419,10 @@ def test_gpus_of_the_system_are_called_as_the_program_calls_them() -> None:
             return self.known
 
     readings = VisibleReadings(Sampler(), Device())  # type: ignore[arg-type]
-    assert readings() == []
+    host = (-1, "resident", 1.0)
+    assert readings() == [host]
     Device.known = {"gpus": [{"ordinal": 0, "uuid": "cc"}, {"ordinal": 1, "uuid": "aa"}]}
-    assert readings() == [(1, "power", 10.0), (0, "power", 12.0)]
+    assert readings() == [(1, "power", 10.0), (0, "power", 12.0), host]
 
 
 def test_the_recorder_publishes_its_steps(sim: SimDevice, tmp_path: Any) -> None:
