@@ -97,6 +97,9 @@ class Activity {
 
   // Kernel launches seen since attach, graph launches and captures not counted.
   uint64_t launches() const noexcept;
+  // The same when complete() was done with: what losses() were reckoned with. A callback that was on its way
+  // then, on another thread, counts its launch later; it is of no session.
+  uint64_t launches_at_completion() const noexcept { return x_launches_at_completion; }
   // CUDA graphs are followed, so that their work knows where it was captured.
   bool follows_nodes() const noexcept;
   uint64_t kernels_lost_in_pool() const noexcept { return x_kernels_lost.load(std::memory_order_relaxed); }
@@ -190,7 +193,7 @@ class Activity {
   std::atomic<uint64_t> x_graph_work_lost{0};  // in buffers for which there was no room
   std::atomic<uint64_t> x_waits_left_out{0};   // for the GPU, since a stream was being captured
   uint64_t x_left_over = 0;                    // records that an earlier session left behind
-  uint64_t x_launches_before = 0;
+  uint64_t x_launches_before = 0, x_launches_at_completion = 0;
   static constexpr size_t kMaxContexts = 256;
   std::array<std::atomic<CUcontext>, kMaxContexts> x_contexts{};
 };

@@ -134,7 +134,8 @@ void Activity::count_missing(const Decoder& decoder) noexcept {
     x_losses.departed.store(1);
   else if (calls().dropped(&dropped) == CUPTI_SUCCESS)
     count(x_losses.cupti_dropped, dropped);
-  const uint64_t seen = reconciles() ? launches() : 0;
+  x_launches_at_completion = launches();
+  const uint64_t seen = reconciles() ? x_launches_at_completion : 0;
   const uint64_t received = decoder.kernels_received() + kernels_lost_in_pool();
   x_losses.unreconciled_launches.store(seen > received ? seen - received : 0);
   const GraphTracker::Counts graphs = decoder.graph_counts();

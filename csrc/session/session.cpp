@@ -379,6 +379,7 @@ std::shared_ptr<Store> Session::stop() {
   forget_taken();
   x_taken = x_decoder->take(end);
   x_final = counts();
+  x_final.launches = activity.launches_at_completion();
   x_decoder->finish();
   g_frame_source.store(nullptr);
   g_module_source.store(nullptr);
