@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import stat
 import weakref
+from typing import Any
 
 
 class ReopenedFile(io.RawIOBase):
@@ -39,6 +42,20 @@ class ReopenedFile(io.RawIOBase):
         found = os.pread(self._descriptor, size, self._at)
         self._at += len(found)
         return found
+
+    def handed_to_arrow(self) -> Any:
+        """The same file as one of Arrow's own, in place of this one. Its threads may hold on to what they read from until the process
+        ends; for an object of Python's they would then ask an interpreter that is ending, which aborts the process (apache/arrow#34314).
+
+        Raises:
+            OSError: it is no file, or there is no room for one more.
+        """
+        import pyarrow as pa
+
+        with self:
+            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                raise OSError(errno.EINVAL, "not a file")
+            return pa.OSFile(f"/proc/self/fd/{self._descriptor}")
 
     def close(self) -> None:
         self._close()

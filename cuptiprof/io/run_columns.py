@@ -37,7 +37,7 @@ class ParquetTable:
         self.where = folder.path / name
         self.rows = rows
         with damaged(self.where):
-            self._opened = folder.parts(name)
+            self._opened = [file.handed_to_arrow() for file in folder.parts(name)]
         if not self._opened:
             raise ResultError(f"{self.where}: missing, though run.json counts {rows} rows")
         texts = {c.name for c in schema().get(name, {}).values() if c.is_text}
@@ -53,7 +53,7 @@ class ParquetTable:
             raise ResultError(f"{self.where}: {found} rows, but run.json counts {rows}")
 
     def close(self) -> None:
-        """All is read. Arrow's threads may let go of a file later than we do."""
+        """All is read."""
         for file in self._opened:
             file.close()
 

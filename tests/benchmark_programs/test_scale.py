@@ -35,6 +35,7 @@ def test_every_step_says_what_it_took(tmp_path: Path) -> None:
     found = json.loads(out.read_text())["kernels"]["3000"]["many"]
     assert list(found) == ["make", *steps] and len(done.stderr.splitlines()) == 1 + len(steps)
     for step, row in found.items():
+        assert "failed" not in row, (step, row)
         assert row["seconds"]["save" if step == scale.SPILLED else step] > 0 and row["peak_mb"] > 0, step
     assert set(scale.MADE) == set(found["make"]["seconds"])
 

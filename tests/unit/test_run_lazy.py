@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -292,6 +293,25 @@ def test_too_many_open_files_are_no_damage(run: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ResultError, match=r"cannot be read .Too many open files") as caught:
         cuptiprof.open(run)
     assert "ulimit" in caught.value.hint
+
+
+def test_arrows_threads_read_without_python(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they need the interpreter while it ends, they abort the process (apache/arrow#34314)."""
+    monkeypatch.setattr(run_columns, "SMALL_ROWS", 10)
+    readers = []
+    really = os.pread
+    monkeypatch.setattr(os, "pread", lambda *of: readers.append(threading.current_thread()) or really(*of))
+    kernels = cuptiprof.open(run).kernels
+    assert len(kernels.head(3)) == 3 and len(kernels["name"]) == ROWS
+    assert set(readers) == {threading.main_thread()}  # run.json
+
+
+def test_a_pipe_in_place_of_a_file_is_damage_and_not_waited_for(run: Path) -> None:
+    (part,) = (run / "kernels" / "rank=0").iterdir()
+    part.unlink()
+    os.mkfifo(part)
+    with pytest.raises(ResultError, match="kernels: cannot be read"):
+        cuptiprof.open(run)
 
 
 def test_a_selection_is_of_the_mask_as_it_was(run: Path) -> None:
