@@ -42,14 +42,17 @@ def test_launches_beside_a_capture_are_not_counted(sim: SimDevice, metrics: list
 @REQUESTS
 def test_a_capture_that_is_open_at_the_end(sim: SimDevice, metrics: list[str], strategy: str) -> None:
     """What waits to be decoded then is lost, and said to be."""
-    prof = cuptiprof.profile(device="sim", metrics=metrics, strategy=strategy)
-    prof.start()
-    sim.launch("before", count=3)
-    with captured_elsewhere(sim):
-        began = _core.now_ns()
-        result = prof.stop()
-        took = _core.now_ns() - began
-    assert len(result.kernels) == 3
+    for _ in range(3):  # other programs can make it late, never early
+        prof = cuptiprof.profile(device="sim", metrics=metrics, strategy=strategy)
+        prof.start()
+        sim.launch("before", count=3)
+        with captured_elsewhere(sim):
+            began = _core.now_ns()
+            result = prof.stop()
+            took = _core.now_ns() - began
+        assert len(result.kernels) == 3
+        if took < 1.9e9:
+            break
     assert 0.9e9 < took < 1.9e9  # it waits once, not at each step of stopping
     if metrics is SEVERAL:  # decoded launch by launch
         assert len(result.metric_ranges) == 3 and events(result) == {"captured": 1}

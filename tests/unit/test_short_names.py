@@ -88,6 +88,6 @@ def test_any_text(names: list[str], width: int) -> None:
 @pytest.mark.parametrize("piece", ["a<", "a::", "(", "x", "operator", "a<b,", "{lambda", "<>", "a b ", "::a<b>"])
 def test_long_names_take_no_time(piece: str) -> None:
     for length in (8_000, 1_000_000):
-        start = time.perf_counter()
+        start = time.process_time()
         shorten([piece * (length // len(piece)), piece * (length // len(piece)) + "x"], 40)
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 1
