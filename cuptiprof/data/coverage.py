@@ -49,7 +49,7 @@ def coverage_line(metadata: Mapping[str, Any]) -> str:
     of = ""
     if isinstance(first, int) and isinstance(last, int) and last - first >= missing:
         of = f" of {format_time(last - first)} ({format_percent(100 * missing / max(last - first, 1))})"
-    return f"Not observed: {format_time(missing)}{of}, {len(start):,} times; what the GPU did then is not known, and is not idle time."
+    return f"Not observed: {format_time(missing)}{of}, {len(start):,} {'time' if len(start) == 1 else 'times'}; what the GPU did then is not known, and is not idle time."
 
 
 def _before(start: Int64, end: Int64, at: Int64) -> Int64:

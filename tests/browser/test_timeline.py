@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,10 @@ from conftest import trace_path
 from playwright.sync_api import Page
 
 import cuptiprof
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "unit"))
+from test_coverage_of_runs import MS
+from test_coverage_of_runs import run as paused_run
 
 AREA = "[...document.querySelectorAll('.tl-top')][0].getBoundingClientRect().toJSON()"
 
@@ -33,6 +39,36 @@ def settled(page: Page) -> None:
 
 def found(page: Page) -> str:
     return page.locator(".tl-found").inner_text()
+
+
+def columns_of_pixels(page: Page, *shares: float) -> list[list[int]]:
+    """All pixels of the lanes below each other, at shares of what is in sight."""
+    found: list[list[int]] = page.evaluate(
+        """(shares) => {
+          const lanes = document.querySelector(".tl-lanes");
+          const copy = new OffscreenCanvas(lanes.width, lanes.height);
+          const context = copy.getContext("2d", { willReadFrequently: true });
+          context.drawImage(lanes, 0, 0);
+          return shares.map((share) => [...context.getImageData(Math.round(share * lanes.width), 0, 1, lanes.height).data]);
+        }""",
+        list(shares),
+    )
+    return found
+
+
+def test_time_that_nobody_observed_is_not_drawn_as_idle(page_of: Callable[..., Page]) -> None:
+    """Of 13 ms the session was paused from 4 to 9; kernels ran at 0, 2, 10 and 12."""
+    seen = []
+    for pauses in ([[4 * MS, 9 * MS]], None):
+        page = page_of(paused_run(pauses))
+        page.locator("#s-timeline").scroll_into_view_if_needed()
+        page.locator(".tl-lanes").wait_for()
+        settled(page)
+        seen.append(columns_of_pixels(page, 3.4 / 13, 4.4 / 13, 8.6 / 13, 9.4 / 13))
+        assert page.get_by_text("Grey: nothing was observed").count() == (pauses is not None)
+    (before, first, last, after), idle = seen
+    assert first == last != before == after
+    assert [before] * 4 == idle
 
 
 def test_searching_and_walking(page: Page) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from cuptiprof.analysis.advice.advise import advise
 from cuptiprof.analysis.utilization.gpu_figures import gpu_figures
 from cuptiprof.analysis.utilization.gpu_idle import gpu_idle
+from cuptiprof.analysis.utilization.gpu_series import gpu_series
 from cuptiprof.analysis.utilization.idle_causes import idle_causes
 from cuptiprof.analysis.utilization.temporal_breakdown import temporal_breakdown
 from cuptiprof.data.coverage import coverage_line, time_unobserved, unobserved
@@ -28,7 +30,8 @@ def run(pauses: Any) -> Result:
         "kernels", {"start": start, "end": start + MS, "name": ["k"] * 4, "stream": [7] * 4}, strings
     )
     metadata = {"start_time_ns": 0, "stop_time_ns": 20 * MS, **({} if pauses is None else {"unobserved_ns": pauses})}
-    return Result({"kernels": kernels}, metadata)
+    configs = Table.from_columns("launch_configs", {"grid_x": [1], "block_x": [32]}, strings)
+    return Result({"kernels": kernels, "launch_configs": configs}, metadata)
 
 
 def test_idle_time_is_what_was_seen() -> None:
@@ -42,6 +45,18 @@ def test_idle_time_is_what_was_seen() -> None:
     assert gpu_figures(paused)[0].utilisation == pytest.approx(4 / 8)
     assert sum(cause.idle for cause in idle_causes(plain)) == 9 * MS
     assert sum(cause.idle for cause in idle_causes(paused)) == 2 * MS
+
+
+def test_use_over_time_is_of_what_was_seen() -> None:
+    paused = run([[4 * MS, 9 * MS + MS // 2]])
+    (before,), (after,) = gpu_series(run(None)), gpu_series(paused)
+    assert before.utilisation.tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1]
+    known = ~np.isnan(after.utilisation)
+    assert known.tolist() == [True] * 4 + [False] * 5 + [True] * 4
+    assert after.utilisation[known].tolist() == [1, 0, 1, 0, 0, 1, 0, 1]
+    (half,) = gpu_series(run([[MS // 2, MS]]))
+    assert half.utilisation[0] == 1.0  # never more than all of it
+    assert json.loads(paused.report("gpu-series").to("json"))["rows"][4]["utilisation_pct"] is None
 
 
 def test_reports_say_so() -> None:

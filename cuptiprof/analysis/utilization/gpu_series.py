@@ -12,6 +12,7 @@ from cuptiprof.analysis.counter_values.kernel_counters import Float64
 from cuptiprof.analysis.counter_values.launch_sizes import launch_sizes
 from cuptiprof.analysis.utilization.gpu_figures import filled_sms
 from cuptiprof.analysis.utilization.timeline import recorded_span
+from cuptiprof.data.coverage import time_unobserved
 from cuptiprof.data.result import Result
 
 MOST_BUCKETS = 100
@@ -24,8 +25,8 @@ class GpuSeries:
     Attributes:
         device: ordinal.
         start, end: of each bucket, ns.
-        utilisation: share of it in which any kernel ran, 0..1.
-        sm_efficiency: share of the SMs that kernels could fill, 0..1; None: the SMs are not known.
+        utilisation: share of the time observed in which any kernel ran, 0..1; NaN: nothing was observed (the session was paused).
+        sm_efficiency: share of the SMs that kernels could fill, 0..1, NaN as before; None: the SMs are not known.
     """
 
     device: int
@@ -48,6 +49,8 @@ def gpu_series(result: Result) -> list[GpuSeries]:
     edges = _edges(*span)
     start, end = edges[:-1], edges[1:]
     known = launch_sizes(result)
+    length = (end - start - time_unobserved(result.metadata, start, end)).astype(np.float64)
+    length[length <= 0] = np.nan
     out = []
     for device in np.unique(kernels["device"]).tolist():
         mine = kernels["device"] == device
@@ -57,8 +60,8 @@ def gpu_series(result: Result) -> list[GpuSeries]:
         if size is not None:
             parts = [*filled_sms(begins, ends, kernels["config"][mine], size)]
             time, level = (np.concatenate([part[i] for part in parts]) for i in range(2))
-            filled = np.diff(_integral(time, level, edges)) / size.sms / (end - start)
-        out.append(GpuSeries(device, start, end, busy / (end - start), filled))
+            filled = np.minimum(np.diff(_integral(time, level, edges)) / size.sms / length, 1.0)
+        out.append(GpuSeries(device, start, end, np.minimum(busy / length, 1.0), filled))
     return out
 
 

@@ -11,6 +11,7 @@
       const parts = (this.parts = timeline.frame(element));
       const state = (this.state = { slices, chosen: null, hovered: null, area: null, pointer: null, marks: new timeline.Marks(slices) });
       state.levels = timeline.levelsOf(slices, columns);
+      state.unobserved = new timeline.Unobserved(columns);
       state.view = new timeline.View(slices.span, () => this._ask());
       state.rows = new timeline.Rows(slices, state.levels, () => this._placed());
       this._colour();

@@ -6,7 +6,7 @@
   const GRIP = 6;
 
   timeline.Map = class {
-    // state: {slices, view, palette, levels}
+    // state: {slices, view, palette, levels, unobserved}
     constructor(canvas, state) {
       this.canvas = canvas;
       this.state = state;
@@ -48,6 +48,7 @@
       context.scale(ratio, ratio);
       context.fillStyle = palette.surface;
       context.fillRect(0, 0, width, height);
+      this.state.unobserved.paint(context, palette, 0, view.span, { width, height });
       const use = levels.filter((level) => level.isUse);
       const threads = new Map(); // outermost lanes of the host, by thread
       for (const track of slices.tracks) {

@@ -10,7 +10,7 @@
   const LEAST = 0.4; // how much of its colour the shortest slice has
 
   timeline.Painter = class {
-    // state: {slices, rows, view, marks, colours, palette}
+    // state: {slices, rows, view, marks, unobserved, colours, palette}
     constructor(state) {
       this.state = state;
       this._strip = document.createElement("canvas");
@@ -24,6 +24,7 @@
       context.fillStyle = palette.surface;
       context.fillRect(0, 0, box.width, box.height);
       this._grid(context, box);
+      this.state.unobserved.paint(context, palette, this.state.view.start, this.state.view.end, box);
       const inSight = rows.lanes.filter(({ top }) => top + timeline.LANE > box.scroll && top < box.scroll + box.height);
       const texts = this._lanes(context, box, inSight);
       this._texts(context, box, texts);

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cuptiprof.data.coverage import unobserved
 from cuptiprof.data.result import Result
 from cuptiprof.page.packed import PageColumn
 from cuptiprof.page.section import Section
@@ -21,6 +22,7 @@ _PARTS = (
     "rows",
     "levels",
     "marks",
+    "unobserved",
     "paint",
     "overlay",
     "map",
@@ -50,6 +52,7 @@ def timeline(result: Result) -> Section | None:
         "pair_backward": np.diff(backward, prepend=0),
         **_sizes(run, position),
         **_levels(result, first, run),
+        **_unobserved(result, first, last),
     }
     summary = "W and S zoom, A and D move, a click tells what a slice is; / searches."
     if drawn.left_out:
@@ -57,6 +60,8 @@ def timeline(result: Result) -> Section | None:
             f" Only the {MOST_SLICES:,} longest slices are drawn; {drawn.left_out:,} of at most {format_time(drawn.shortest)} "
             "are left out."
         )
+    if len(columns["unobserved_gap"]):
+        summary += " Grey: nothing was observed; what ran then is not known."
     scripts = (*(f"timeline_{part}.js" for part in _PARTS), "timeline.js")
     return Section(
         "timeline",
@@ -76,6 +81,14 @@ def _sizes(run: RunSlices, position: Any) -> dict[str, PageColumn]:
     order = np.argsort(at, kind="stable")
     order = order[at[order] >= 0]
     return {"sized": np.diff(at[order], prepend=0), "size": size[order]}
+
+
+def _unobserved(result: Result, first: int, last: int) -> dict[str, PageColumn]:
+    """Gaps before and lengths of the times in which the session was paused, ns."""
+    start, end = (np.clip(at, first, last) - first for at in unobserved(result.metadata))
+    some = end > start
+    start, end = start[some], end[some]
+    return {"unobserved_gap": start - np.r_[np.int64(0), end[:-1]], "unobserved_length": end - start}
 
 
 def _levels(result: Result, first: int, run: RunSlices) -> dict[str, PageColumn]:
