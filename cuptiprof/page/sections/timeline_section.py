@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cuptiprof.analysis.arrays.aggregate import Int64
 from cuptiprof.data.coverage import unobserved
 from cuptiprof.data.result import Result
 from cuptiprof.page.packed import PageColumn
@@ -44,6 +45,7 @@ def timeline(result: Result) -> Section | None:
     caused = np.full(int((position >= 0).sum()), -1, np.int64)
     caused[position[position >= 0]] = cause[position >= 0]
     forward, backward = run.passes(position)
+    missing = _unobserved(result, first, last)
     columns: dict[str, PageColumn] = {
         "span": np.array([last - first], np.int64),
         **drawn.columns(),
@@ -52,7 +54,7 @@ def timeline(result: Result) -> Section | None:
         "pair_backward": np.diff(backward, prepend=0),
         **_sizes(run, position),
         **_levels(result, first, run),
-        **_unobserved(result, first, last),
+        **missing,
     }
     summary = "W and S zoom, A and D move, a click tells what a slice is; / searches."
     if drawn.left_out:
@@ -60,7 +62,7 @@ def timeline(result: Result) -> Section | None:
             f" Only the {MOST_SLICES:,} longest slices are drawn; {drawn.left_out:,} of at most {format_time(drawn.shortest)} "
             "are left out."
         )
-    if len(columns["unobserved_gap"]):
+    if len(missing["unobserved_gap"]):
         summary += " Grey: nothing was observed; what ran then is not known."
     scripts = (*(f"timeline_{part}.js" for part in _PARTS), "timeline.js")
     return Section(
@@ -83,9 +85,10 @@ def _sizes(run: RunSlices, position: Any) -> dict[str, PageColumn]:
     return {"sized": np.diff(at[order], prepend=0), "size": size[order]}
 
 
-def _unobserved(result: Result, first: int, last: int) -> dict[str, PageColumn]:
+def _unobserved(result: Result, first: int, last: int) -> dict[str, Int64]:
     """Gaps before and lengths of the times in which the session was paused, ns."""
-    start, end = (np.clip(at, first, last) - first for at in unobserved(result.metadata))
+    began, ended = unobserved(result.metadata)
+    start, end = np.clip(began, first, last) - first, np.clip(ended, first, last) - first
     some = end > start
     start, end = start[some], end[some]
     return {"unobserved_gap": start - np.r_[np.int64(0), end[:-1]], "unobserved_length": end - start}
