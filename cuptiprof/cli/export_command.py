@@ -7,6 +7,7 @@ import argparse
 from cuptiprof.analysis.trees.flame import STACKS_BY
 from cuptiprof.cli.standard_streams import progress_bar
 from cuptiprof.data.tables import schema
+from cuptiprof.errors import ResultError
 from cuptiprof.export.formats import FORMATS, check_options, find_format
 from cuptiprof.io.files import check_file
 from cuptiprof.io.runs import open_run
@@ -37,13 +38,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TABLE",
         help=f"of .parquet, .arrow and .csv: {', '.join(schema())} (default: kernels)",
     )
+    parser.add_argument(
+        "--host-samples",
+        metavar="FILE",
+        help="of html, chrome and perfetto: what perf script printed, of a perf record -k CLOCK_MONOTONIC beside the run",
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
-    check_options(find_format(arguments.output, arguments.format), arguments.by, arguments.table)
+    chosen = find_format(arguments.output, arguments.format)
+    check_options(chosen, arguments.by, arguments.table)
+    if arguments.host_samples and not chosen.host_samples:
+        having = ", ".join(f.name for f in FORMATS if f.host_samples)
+        raise ResultError(f"{chosen.name} has no place for samples of the host", hint=f"formats that have: {having}")
     check_file(arguments.output, overwrite=arguments.force_overwrite)
     with progress_bar(f"reading {shown_path(arguments.path)}") as progress:
         result = open_run(arguments.path, progress)
+    if arguments.host_samples:
+        result = result.with_host_samples(arguments.host_samples)
     with progress_bar(f"writing {shown_path(arguments.output)}") as progress:
         result.export(
             arguments.output,

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lines", action="append", metavar="PATTERN",
                         help="for --view lines: functions of a file (train.py), of a line (train.py:42), or by name (Model.forward)")  # fmt: skip
     parser.add_argument("--host-samples", metavar="FILE",
-                        help="for --view host: what perf script printed, of a perf record -k CLOCK_MONOTONIC beside the run")  # fmt: skip
+                        help="what perf script printed, of a perf record -k CLOCK_MONOTONIC beside the run: for --view host, and the timeline of a page")  # fmt: skip
     parser.add_argument(
         "--bin", type=nanoseconds, metavar="TIME", help="for --view samples: how long a row is (20us, 1ms)"
     )
@@ -51,6 +51,11 @@ def opened(arguments: argparse.Namespace) -> list[Result]:
     """The runs that were asked for, by rank."""
     results = open_ranks(arguments.path, lambda file: progress_bar(f"reading {file}"))
     return [_filtered(result, arguments.kernels) if arguments.kernels else result for result in results]
+
+
+def _with_samples(arguments: argparse.Namespace) -> list[Result]:
+    runs = opened(arguments)
+    return [run.with_host_samples(arguments.host_samples) for run in runs] if arguments.host_samples else runs
 
 
 def _filtered(result: Result, pattern: str) -> Result:
@@ -89,7 +94,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.view:
             raise ResultError("a page has all views", hint="leave --view out, or choose another --format")
         put_text(
-            make_page([PageRun(_called(arguments.path, run), run) for run in opened(arguments)]),
+            make_page([PageRun(_called(arguments.path, run), run) for run in _with_samples(arguments)]),
             arguments.log_file or "%1",
         )
         return 0
@@ -97,9 +102,8 @@ def main(arguments: argparse.Namespace) -> int:
     of_view = {
         "lines": {"lines": arguments.lines},
         "samples": {"bin_ns": arguments.bin},
-        "host": {"host_samples": arguments.host_samples},
     }
     asked = {"lines": arguments.lines, "samples": arguments.bin, "host": arguments.host_samples}
     views = arguments.view or (next((view for view, of in asked.items() if of), "overview"),)
-    print_reports(_reports(opened(arguments), views, options, of_view), arguments)
+    print_reports(_reports(_with_samples(arguments), views, options, of_view), arguments)
     return 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cuptiprof import _core
+from cuptiprof.data.host_samples import HostSamples
 from cuptiprof.data.python_stacks import PythonStacks
 from cuptiprof.data.tables import Array, Strings, Table, schema
 from cuptiprof.errors import ResultError
@@ -81,7 +82,8 @@ class Result:
     ``synchronizations``, ``cuda_events``, ``memory``, ``memory_pools``, ``allocator_events``, ``allocator_blocks``, ``collectives``, ``system_samples``, ``overhead``, ``graph_launches``, ``contexts``,
     ``streams``, ``devices``, ``regions``, ``operators``, ``markers``, ``stacks``, ``metric_ranges``, ``metrics``, ``launch_configs``), with `metadata` and `losses`.
 
-    Times are in ns on the run clock (``clock_to_unix`` converts).
+    Times are in ns on the run clock (``clock_to_unix`` converts). `host_samples` is what ``with_host_samples`` put beside the run;
+    it is not saved with it.
     """
 
     kernels: Table
@@ -114,6 +116,7 @@ class Result:
         tables: Mapping[str, Table],
         metadata: Mapping[str, Any] | None = None,
         losses: Mapping[str, int] | None = None,
+        host_samples: HostSamples | None = None,
     ) -> None:
         strings = next(iter(tables.values())).strings if tables else Strings()
         self.tables: dict[str, Table] = {n: tables[n] if n in tables else Table.empty(n, strings) for n in schema()}
@@ -125,6 +128,7 @@ class Result:
         kernels.configs, kernels.stacks = self.tables["launch_configs"], self.tables["stacks"]
         self.metadata: dict[str, Any] = dict(metadata or {})
         self.losses = Losses(losses)
+        self.host_samples = host_samples
         for name, table in self.tables.items():
             setattr(self, name, table)
         self._counters: Counters | None = None
@@ -179,7 +183,9 @@ class Result:
 
     def with_kernels(self, mask: Array) -> Result:
         """The same run with only the kernels that `mask` selects."""
-        return Result({**self.tables, "kernels": self.kernels.where(mask)}, self.metadata, self.losses)
+        return Result(
+            {**self.tables, "kernels": self.kernels.where(mask)}, self.metadata, self.losses, self.host_samples
+        )
 
     def timed(self) -> Result:
         """The same run without the GPU work that CUPTI had no times for (start and end 0): what sums of time and traces
@@ -187,7 +193,7 @@ class Result:
         timed = {name: self.tables[name].timed() for name in ("kernels", "memcpys", "memsets", "graph_launches")}
         if all(table is self.tables[name] for name, table in timed.items()):
             return self
-        return Result({**self.tables, **timed}, self.metadata, self.losses)
+        return Result({**self.tables, **timed}, self.metadata, self.losses, self.host_samples)
 
     def filter(self, kernels: KernelFilter | str) -> Result:
         """The same run with only the kernels that the filter selects (skip and count in launch order).
@@ -200,7 +206,20 @@ class Result:
         chosen = kernels if isinstance(kernels, KernelFilter) else KernelFilter(kernels)
         mask = chosen.mask(self.kernels)
         losses = {**self.losses, "filter_rejected": self.losses["filter_rejected"] + int((~mask).sum())}
-        return Result({**self.tables, "kernels": self.kernels.where(mask)}, self.metadata, losses)
+        return Result({**self.tables, "kernels": self.kernels.where(mask)}, self.metadata, losses, self.host_samples)
+
+    def with_host_samples(self, path: str | os.PathLike[str]) -> Result:
+        """The same run with samples of the host beside it, for the view "host", the timeline and the traces; ``docs/host-samples.md``.
+
+        Args:
+            path: a file that ``perf script`` printed, of a ``perf record -k CLOCK_MONOTONIC`` beside the run.
+
+        Raises:
+            ResultError: it cannot be read, or has no sample.
+        """
+        from cuptiprof.io.perf_script import read_perf_script
+
+        return Result(self.tables, self.metadata, self.losses, read_perf_script(path))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None) -> None:
         """Write the run as a folder of Parquet files; see ``docs/files.md``.

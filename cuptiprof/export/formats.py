@@ -32,6 +32,7 @@ class Format:
         write: of a result, a file, whether to compress, and a progress callback; ``write_by`` also of what stacks are of,
             ``write_table`` of which table. One of the three.
         activity: that a session must collect for it, which it does only when it is asked to; "": none.
+        host_samples: whether samples of the host, put beside the run, are in it.
         launch_counters: whether counters of launches and regions have a place in it, or are of no matter to it.
     """
 
@@ -43,6 +44,7 @@ class Format:
     write_table: Callable[[Result, Path, bool, Progress | None, str], None] | None = None
     activity: str = ""
     launch_counters: bool = True
+    host_samples: bool = False
 
     def left_out(self, result: Result) -> str:
         """What of a run is not in a file of this format although a user may look for it there; "": nothing."""
@@ -78,9 +80,21 @@ FORMATS = (  # the first whose suffix fits
         "allocated and reserved bytes over time, of PyTorch's allocator",
         activity=ALLOCATOR,
     ),
-    Format("html", (".html",), _write_html, "the run as one page: tables, timeline, advice; opens in any browser"),
-    Format("chrome", (".json", ".json.gz"), chrome.write, "Chrome/Perfetto trace as torch.profiler writes it"),
-    Format("perfetto", (".pftrace", ".pftrace.gz"), perfetto.write, "Perfetto's own trace format"),
+    Format(
+        "html",
+        (".html",),
+        _write_html,
+        "the run as one page: tables, timeline, advice; opens in any browser",
+        host_samples=True,
+    ),
+    Format(
+        "chrome",
+        (".json", ".json.gz"),
+        chrome.write,
+        "Chrome/Perfetto trace as torch.profiler writes it",
+        host_samples=True,
+    ),
+    Format("perfetto", (".pftrace", ".pftrace.gz"), perfetto.write, "Perfetto's own trace format", host_samples=True),
     Format(
         "nsys-sqlite",
         (".sqlite",),

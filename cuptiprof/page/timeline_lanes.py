@@ -18,7 +18,7 @@ from cuptiprof.data.tables import Array
 from cuptiprof.text.short_names import function_name
 
 FIELDS = (
-    "region", "operator", "module", "line", "nvtx", "domain", "grid", "block", "registers", "shared_memory", "shapes", "metadata",
+    "region", "operator", "module", "line", "nvtx", "domain", "grid", "block", "registers", "shared_memory", "shapes", "metadata", "stack",
 )  # fmt: skip
 """What the page says of a slice beside its name, where it is known."""
 

@@ -10,6 +10,7 @@ from cuptiprof.analysis.allocators.allocator_memory import devices, memory_timel
 from cuptiprof.analysis.arrays.aggregate import Int64
 from cuptiprof.analysis.counter_values.kernel_counters import Float64, match
 from cuptiprof.analysis.trees.host_tree import BACKWARD_SCOPE
+from cuptiprof.analysis.utilization.run_samples import drawn_samples
 from cuptiprof.analysis.work.counted import units
 from cuptiprof.analysis.work.gpu_work import named_work, traced_graphs
 from cuptiprof.data.codes import distinct_rows, renumbered
@@ -20,7 +21,7 @@ from cuptiprof.page.module_runs import module_runs
 from cuptiprof.page.timeline_lanes import Lanes, SliceTexts, Track
 
 _TIMED = ("kernels", "memcpys", "memsets", "api_calls", "graph_launches", "regions", "operators", "markers")
-_HOST_TRACKS = ("steps", "regions", "modules", "operators", "calls", "marks")
+_HOST_TRACKS = ("steps", "regions", "modules", "operators", "calls", "marks", "samples")
 _GPU, _HOST = 0, 1
 _POINTS = 20_000
 """of a counter track; of more, the largest of neighbours"""
@@ -43,7 +44,7 @@ class RunSlices:
         sizes: (number of the first, bytes of each).
     """
 
-    def __init__(self, result: Result, first: int) -> None:
+    def __init__(self, result: Result, first: int, last: int) -> None:
         self.result = result
         self.lanes = Lanes(first)
         self.causes: list[tuple[int, Int64]] = []
@@ -54,6 +55,7 @@ class RunSlices:
         self._first_operator = self._add_operators()
         self._add_regions()
         self._add_modules()
+        self._add_samples(first, last)
 
     def cause(self, position: Int64) -> Int64:
         """Number of the launching call of each slice, in the order of ``position``; -1: none."""
@@ -157,6 +159,15 @@ class RunSlices:
             part = markers.where(mask & (markers["category"] != "gpu_user_annotation"))
             track, times = self._threads(part["thread"], what), (part["start"], part["end"])
             self.lanes.add(kind, track, times, _texts(part, "name", always=True), domain=_texts(part, "domain"))
+
+    def _add_samples(self, first: int, last: int) -> None:
+        """A sample is a moment: how long its function ran is not known."""
+        found = drawn_samples(self.result, first, last)
+        if found is not None:
+            track, times = self._threads(found.thread, "samples"), (found.time, found.time)
+            functions, which = np.unique(found.functions, return_inverse=True)
+            name = SliceTexts(which[found.stack], functions.tolist())
+            self.lanes.add("sample", track, times, name, stack=SliceTexts(found.stack, found.stacks))
 
 
 def counter_tracks_of(result: Result, first: int) -> Iterator[tuple[int, str, str, Int64, Float64]]:

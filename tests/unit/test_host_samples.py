@@ -149,7 +149,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["report", str(run), "--host-samples", str(perf)]) == 0
     said = capsys.readouterr().out
     assert "Host functions while no GPU worked" in said and r"load\x1b[31m" in said and "\x1b" not in said
-    report = two_kernels().report("host", host_samples=perf)
+    report = two_kernels().with_host_samples(perf).report("host")
     assert [(row["function"], row["self_idle"], row["self_busy"]) for row in report.rows][-1] == ("launch", 0, 1)
     assert main(["report", str(run), "--view", "host"]) == 0
     assert "--host-samples FILE" in capsys.readouterr().out

@@ -24,7 +24,7 @@ ROOMS = (
 
 # Objects that can save and show themselves.
 EXCEPTIONS = {
-    "data.result": {"filter.kernel_filter", "analysis.counter_values.kernel_counters", "analysis.trees.flame", "analysis.comparison.run_diff", "analysis.comparison.work_groups", "export.formats", "io.run_writer",
+    "data.result": {"filter.kernel_filter", "analysis.counter_values.kernel_counters", "analysis.trees.flame", "analysis.comparison.run_diff", "analysis.comparison.work_groups", "export.formats", "io.perf_script", "io.run_writer",
                     "export.stack_file", "io.rank_place", "report", "report.model", "report.views.key_averages", "pictures.picture", "pictures.run_pictures"},
     "report.model": {"report.render", "report.render.to_html", "report.render.to_json", "report.render.to_pandas"},
 }  # fmt: skip

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cuptiprof.analysis.arrays.intervals import length, union_of_all
+from cuptiprof.analysis.utilization.run_samples import NO_STACK, of_process, within
 from cuptiprof.analysis.utilization.timeline import work_by_kind
 from cuptiprof.data.coverage import time_unobserved
 from cuptiprof.data.host_samples import HostSamples
 from cuptiprof.data.result import Result
 from cuptiprof.errors import ResultError
-from cuptiprof.text.units import format_time
 
 Int64 = npt.NDArray[np.int64]
 
@@ -55,22 +55,10 @@ def host_functions(result: Result, samples: HostSamples) -> HostFunctions:
     if merged is None or not len(merged.start):
         raise ResultError("the run has no work of a GPU with times, beside which samples could be put")
     first, last = int(merged.start[0]), int(merged.end[-1])
-    pid = result.metadata.get("pid")
-    mine = (samples.process == pid) | (samples.process == -1) if isinstance(pid, int) else samples.process >= -1
-    if not mine.any():
-        raise ResultError(
-            f"none of {len(samples.time):,} samples is of the run's process {pid}",
-            hint="inside a container a process has another number than outside: run perf where the program runs",
-        )
-    within = mine & (samples.time >= first) & (samples.time < last)
-    within[within] = time_unobserved(result.metadata, samples.time[within], samples.time[within] + 1) == 0
-    if not within.any():
-        raise ResultError(
-            f"none of {len(samples.time):,} samples lies between the first and the last work of the run "
-            f"({_times(first, last)}; samples of its process: {_times(*_ends(samples.time[mine]))})",
-            hint="perf record -k CLOCK_MONOTONIC, on the same machine, while the run was made",
-        )
-    time, stack = samples.time[within], samples.stack[within]
+    mine = of_process(result, samples)
+    rows = within(mine, samples, first, last)
+    rows[rows] = time_unobserved(result.metadata, samples.time[rows], samples.time[rows] + 1) == 0
+    time, stack = samples.time[rows], samples.stack[rows]
     busy = merged.end[np.maximum(np.searchsorted(merged.start, time, side="right") - 1, 0)] > time
     by_stack = [np.bincount(stack[of] + 1, minlength=len(samples.stacks) + 1) for of in (~busy, busy)]
     counts = np.zeros((4, len(samples.functions) + 1), np.int64)  # self and total, idle and busy; the last: no stack
@@ -80,7 +68,7 @@ def host_functions(result: Result, samples: HostSamples) -> HostFunctions:
             counts[2 * which, frames[0]] += of[at]
             counts[2 * which + 1, list(set(frames))] += of[at]
     named = np.flatnonzero(counts.any(axis=0))
-    functions = (*samples.functions, "(no stack)")
+    functions = (*samples.functions, NO_STACK)
     worked = length(merged)
     paused = int(time_unobserved(result.metadata, np.array([first]), np.array([last]))[0])
     return HostFunctions(
@@ -93,14 +81,6 @@ def host_functions(result: Result, samples: HostSamples) -> HostFunctions:
         busy=int(busy.sum()),
         idle_ns=max(last - first - worked - paused, 0),
         busy_ns=worked,
-        elsewhere=int(mine.sum() - within.sum()),
+        elsewhere=int(mine.sum() - rows.sum()),
         others=int((~mine).sum()),
     )
-
-
-def _ends(time: Int64) -> tuple[int, int]:
-    return int(time.min()), int(time.max())
-
-
-def _times(first: int, last: int) -> str:
-    return f"{first / 1e9:.6f} s, {format_time(last - first)} long"

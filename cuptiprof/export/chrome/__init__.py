@@ -79,6 +79,8 @@ def _events(layout: TraceLayout) -> Iterator[Events]:
     yield from layout.collectives.events(who, layout.collective_tid)
     yield from host_slices.marker_events(result, who, layout.marker_tid)
     yield from host_slices.call_events(result, who)
+    if layout.samples is not None:
+        yield from host_slices.sample_marks(layout.samples, who, layout.sample_tid)
     yield from host_slices.gpu_region_events(result, who, layout.spans, layout.span_tid)
     yield from gpu_slices.work_events(result, who, (layout.kernel_tid, layout.memcpy_tid, layout.memset_tid))
     yield from gpu_slices.graph_events(result, who, layout.graph_tid)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cuptiprof.analysis.arrays.aggregate import Int64
+from cuptiprof.analysis.utilization.run_samples import StackTexts
 from cuptiprof.data.codes import distinct
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
@@ -68,6 +69,13 @@ def marker_events(result: Result, who: Identity, tid: Int64) -> Iterator[Events]
     events.number(f',"pid":{who.pid},"tid":', tid).time(',"ts":', who.clock.since(start))
     events.time(',"dur":', duration, duration != 0)
     yield events.same(',"args":{').name('"domain":', domain, table.strings, domain != 0).same("}}")
+
+
+def sample_marks(samples: StackTexts, who: Identity, tid: Int64) -> Iterator[Events]:
+    """Samples of the host: moments, of which nobody knows how long each function ran."""
+    events = Events(len(tid)).name(',\n{"ph":"i","s":"t","cat":"cpu_sample","name":', samples.stack, samples.functions)
+    events.number(f',"pid":{who.pid},"tid":', tid).time(',"ts":', who.clock.since(samples.time))
+    yield events.name(',"args":{"stack":', samples.stack, samples.stacks).same("}}")
 
 
 def flow_events(result: Result, who: Identity, name: str, tid: Int64, started: Mask) -> Iterator[Events]:

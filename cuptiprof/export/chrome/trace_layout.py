@@ -9,6 +9,7 @@ import numpy as np
 from cuptiprof.analysis.arrays.aggregate import Int64, group_stats
 from cuptiprof.analysis.arrays.track_rows import HOST_ROW_STEP, ROW_STEP, nested_rows, serial_rows
 from cuptiprof.analysis.counter_values.kernel_counters import match
+from cuptiprof.analysis.utilization.run_samples import drawn_samples
 from cuptiprof.analysis.utilization.system_events import system_events
 from cuptiprof.analysis.utilization.system_summary import system_series
 from cuptiprof.analysis.work.gpu_work import traced_graphs
@@ -36,6 +37,9 @@ _TIMED = (
     "markers",
 )
 
+_SAMPLE_ROW = 400
+"""of a thread, beyond those of slices that overlap"""
+
 
 def _timed(result: Result) -> Result:
     """Without work whose times nobody knows (0, counted in the losses): it has no place in a picture of time."""
@@ -45,7 +49,7 @@ def _timed(result: Result) -> Result:
         known = (table["start"] != 0) | (table["end"] != 0)
         if not known.all():
             tables[name] = table.where(known)
-    return Result(tables, result.metadata, result.losses)
+    return Result(tables, result.metadata, result.losses, result.host_samples)
 
 
 def thread_names(result: Result) -> dict[int, str]:
@@ -70,6 +74,7 @@ class TraceLayout:
         spans: regions projected to the GPU.
         rows: those that need a name, by (pid, tid).
         devices: ordinals of the GPUs.
+        samples: of the host, put beside the run; None: none were.
         befell: what befell the GPUs while the system was read.
         first, last: when the first slice begins or reading was made, and the last ends, ns of the run clock.
         total: slices and arrows, for a progress bar.
@@ -94,6 +99,7 @@ class TraceLayout:
             result, clock or Clock(result, self.first - 1), place
         )  # a region's span begins 1 ns before its work
         self.spans = project(result)
+        self.samples = drawn_samples(result, self.first, self.last)
         self._gpu_rows()
         self._host_rows()
         flows = sum(len(tables[name]) for name in ("kernels", "memcpys", "memsets"))
@@ -173,6 +179,12 @@ class TraceLayout:
             key = (owner, number)
             name = named.get(number, f"thread {number}") if key[0] == pid else f"thread {number}"
             self.rows.setdefault(key, TrackRow(*key, name, number))
+        self.sample_tid = np.zeros(0, np.int64)
+        if self.samples is not None:
+            self.sample_tid = self.samples.thread + _SAMPLE_ROW * HOST_ROW_STEP
+            for on in np.unique(self.samples.thread).tolist():
+                tid = on + _SAMPLE_ROW * HOST_ROW_STEP
+                self.rows.setdefault((pid, tid), TrackRow(pid, tid, named.get(on, f"thread {on}") + " (samples)", on))
 
     def named_rows(self) -> list[str]:
         ts = self.who.clock.ts(self.first)

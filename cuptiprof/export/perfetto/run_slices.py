@@ -31,6 +31,7 @@ def add_run(slices: NamedSlices, layout: TraceLayout) -> None:
     _add_calls_and_work(slices, layout)
     _add_rest_of_gpu(slices, layout)
     _add_what_befell(slices, layout)
+    _add_samples(slices, layout)
 
 
 def _add_host(slices: NamedSlices, layout: TraceLayout) -> None:
@@ -183,6 +184,14 @@ def _add_what_befell(slices: NamedSlices, layout: TraceLayout) -> None:
     kinds = slices.names(np.array([KINDS.index(event.kind) for event in found], np.int64), KINDS)
     detail = slices.text("detail", np.arange(len(found)), [event.text() for event in found])
     slices.add("system_event", (rows[0], rows[1]), (rows[2], rows[3]), kinds, [detail])
+
+
+def _add_samples(slices: NamedSlices, layout: TraceLayout) -> None:
+    found = layout.samples
+    if found is not None:
+        stacks = slices.text("stack", found.stack, found.stacks)
+        place = (np.full(len(found.time), layout.who.pid), layout.sample_tid)
+        slices.add("cpu_sample", place, (found.time, found.time), slices.names(found.stack, found.functions), [stacks])
 
 
 def _add_on_gpu(

@@ -3,7 +3,7 @@
   "use strict";
   const timeline = (cuptiprof.timeline ??= {});
 
-  const FIXED_HUE = { memcpy: 150, memset: 320, wait: 75, overhead: 25, step: 260, module: 285, mark: 40 };
+  const FIXED_HUE = { memcpy: 150, memset: 320, wait: 75, overhead: 25, step: 260, module: 285, mark: 40, sample: 200 };
   const LOOK = {
     light: { lightness: 0.82, chroma: 0.085, marked: [0.7, 0.15], text: "#16181d", faint: 0.16 },
     dark: { lightness: 0.47, chroma: 0.085, marked: [0.6, 0.15], text: "#f4f5f7", faint: 0.22 },

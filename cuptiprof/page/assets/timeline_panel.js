@@ -19,6 +19,7 @@
     ["shared_memory", "shared memory per block"],
     ["shapes", "input shapes"],
     ["metadata", "metadata"],
+    ["stack", "stack, innermost first"],
   ];
 
   timeline.node = (tag, className, ...children) => {

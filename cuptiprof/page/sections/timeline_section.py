@@ -38,7 +38,7 @@ def timeline(result: Result) -> Section | None:
     if span is None:
         return None
     first, last = span
-    run = RunSlices(result, first)
+    run = RunSlices(result, first, last)
     drawn = run.lanes.drawn(MOST_SLICES)
     position, is_work = drawn.position, drawn.is_work()
     cause = run.cause(position)

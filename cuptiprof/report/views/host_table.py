@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 from cuptiprof.analysis.utilization.host_functions import host_functions
 from cuptiprof.data.result import Result
-from cuptiprof.io.perf_script import read_perf_script
 from cuptiprof.report.model import Column, View, left_out
 from cuptiprof.text.names import printable
 from cuptiprof.text.units import format_time
@@ -34,17 +31,12 @@ def view(
     *,
     demangle: bool = True,
     limit: int | None = None,
-    host_samples: str | os.PathLike[str] | None = None,
 ) -> View:
-    """One row a function of the host, by its samples while no GPU worked.
-
-    Args:
-        host_samples: a file that ``perf script`` printed, of a ``perf record -k CLOCK_MONOTONIC`` beside the run.
-    """
+    """One row a function of the host, by its samples while no GPU worked (``Result.with_host_samples``)."""
     del demangle  # perf did
-    if host_samples is None:
+    samples = result.host_samples
+    if samples is None:
         return View(_COLUMNS, {column.key: [] for column in _COLUMNS}, notes={"": _NONE})
-    samples = read_perf_script(host_samples)
     found = host_functions(result, samples)
     order = np.lexsort((-found.total_busy, -found.total_idle, -found.self_idle))
     shown = order[: _FUNCTIONS if limit is None else limit]
