@@ -7,6 +7,8 @@ from cuptiprof import _core
 MEMCPY_KINDS = _core.CODES["memcpy_kind"]
 MEMORY_KINDS = _core.CODES["memory_kind"]
 SYNC_KINDS = _core.CODES["sync_kind"]
+NO_ID = 0xFFFFFFFF
+"""``synchronizations.stream`` and ``event``: none."""
 OVERHEAD_KINDS = _core.CODES["overhead_kind"]
 SCOPE_SOURCES = _core.CODES["scope_source"]
 """``regions.source``: what a row is."""

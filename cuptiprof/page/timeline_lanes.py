@@ -1,6 +1,6 @@
 """The slices of a run on lanes, as the timeline of the page draws them: ``assets/timeline_slices.js`` is the other side.
 
-A track is a stream of a GPU or what one thread of the host did of one kind; where its slices overlap or lie in each other it has several
+A track is a stream of a GPU, what waited for one and which regions it worked for, or what one thread of the host did of one kind; where its slices overlap or lie in each other it has several
 lanes, in each of which they follow each other. Slices are numbered lane after lane, in each by time.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -30,13 +31,13 @@ class Track:
     Attributes:
         order: tracks are drawn in this order; those of one group have the same first number.
         group, name: shown.
-        is_work: of a GPU: its slices have a cause.
+        kind: "work" of a GPU, whose slices have a cause; what else is said of a GPU; the host.
     """
 
     order: tuple[int, ...]
     group: str
     name: str
-    is_work: bool
+    kind: Literal["work", "gpu", "host"]
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,11 @@ class DrawnSlices:
             "lane_count": np.bincount(of) if len(of) else np.zeros(0, np.int64),
             "track_name": [self.tracks[i].name for i in shown],
             "track_group": [self.tracks[i].group for i in shown],
-            "track_kind": ["work" if self.tracks[i].is_work else "host" for i in shown],
+            "track_kind": [self.tracks[i].kind for i in shown],
             "track_lanes": per_track[shown] if shown else np.zeros(0, np.int64),
             **{f"face_{name}": [values[i] for i in used.tolist()] for name, values in self.faces.items()},
         }
 
     def is_work(self) -> Array:
         """Whether each slice is on a track of a GPU."""
-        return np.array([track.is_work for track in self.tracks], bool)[self.track]
+        return np.array([track.kind == "work" for track in self.tracks], bool)[self.track]

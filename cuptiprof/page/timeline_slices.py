@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -10,19 +11,26 @@ from cuptiprof.analysis.allocators.allocator_memory import devices, memory_timel
 from cuptiprof.analysis.arrays.aggregate import Int64
 from cuptiprof.analysis.counter_values.kernel_counters import Float64, match
 from cuptiprof.analysis.trees.host_tree import BACKWARD_SCOPE
+from cuptiprof.analysis.trees.projection import project
 from cuptiprof.analysis.utilization.run_samples import drawn_samples
+from cuptiprof.analysis.work.context_devices import ContextDevices
 from cuptiprof.analysis.work.counted import units
 from cuptiprof.analysis.work.gpu_work import named_work, traced_graphs
 from cuptiprof.data.codes import distinct_rows, renumbered
-from cuptiprof.data.enums import SAMPLE
+from cuptiprof.data.enums import NO_ID, SAMPLE, SYNC_KINDS
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
+from cuptiprof.data.thread_names import thread_names
 from cuptiprof.page.module_runs import module_runs
 from cuptiprof.page.timeline_lanes import Lanes, SliceTexts, Track
 
-_TIMED = ("kernels", "memcpys", "memsets", "api_calls", "graph_launches", "regions", "operators", "markers")
-_HOST_TRACKS = ("steps", "regions", "modules", "operators", "calls", "marks", "samples")
+_TIMED = (
+    "kernels", "memcpys", "memsets", "api_calls", "synchronizations", "graph_launches", "regions", "operators", "collectives", "markers",
+)  # fmt: skip
+_HOST_TRACKS = ("steps", "regions", "modules", "operators", "collectives", "calls", "marks", "samples")
 _GPU, _HOST = 0, 1
+_REGIONS, _WORK, _WAITS = range(3)
+"""tracks of a stream, from above"""
 _POINTS = 20_000
 """of a counter track; of more, the largest of neighbours"""
 
@@ -50,7 +58,11 @@ class RunSlices:
         self.causes: list[tuple[int, Int64]] = []
         self.sizes: list[tuple[int, Array]] = []
         self._gpu_names = dict(zip(*(result.devices[c].tolist() for c in ("device", "name")), strict=True))
+        self._thread_names = thread_names(result)
         self._add_work()
+        self._add_spans(first, last)
+        self._add_waits()
+        self._add_collectives()
         self._first_call = self._add_calls()
         self._first_operator = self._add_operators()
         self._add_regions()
@@ -111,11 +123,17 @@ class RunSlices:
 
     def _streams(self, table: Table) -> Int64:
         """The track of each row."""
-        places, which = distinct_rows(table["device"], table["stream"])
-        numbers = [
-            self.lanes.track(Track((_GPU, device, stream), self.gpu(device), f"stream {stream}", True))
-            for device, stream in places.tolist()
-        ]
+        return self._on_gpu(table["device"], table["stream"], _WORK)
+
+    def _on_gpu(self, devices: Array, streams: Array, what: int) -> Int64:
+        """The track of each row; a stream of -1 is the whole GPU."""
+        places, which = distinct_rows(devices, streams)
+        numbers = []
+        for device, stream in places.tolist():
+            name = f"stream {stream}" if stream >= 0 else "GPU"
+            name += {_REGIONS: ": regions", _WORK: "", _WAITS: ": waits"}[what]
+            kind: Literal["work", "gpu"] = "work" if what == _WORK else "gpu"
+            numbers.append(self.lanes.track(Track((_GPU, device, stream, what), self.gpu(device), name, kind)))
         return np.array(numbers, np.int64)[which] if numbers else np.zeros(0, np.int64)
 
     def gpu(self, device: int) -> str:
@@ -124,13 +142,38 @@ class RunSlices:
 
     def _threads(self, threads: Array, what: str) -> Int64:
         found, which = renumbered(threads)
+        named = self._thread_names
         pid = self.result.metadata.get("pid")
         numbers = [
             self.lanes.track(Track((_HOST, thread != pid, thread, _HOST_TRACKS.index(what)),
-                                   f"thread {thread}{' (main)' if thread == pid else ''}", what, False))
+                                   named.get(thread, f"thread {thread}") + (" (main)" if thread == pid else ""), what, "host"))
             for thread in found.tolist()
         ]  # fmt: skip
         return np.array(numbers, np.int64)[which] if numbers else np.zeros(0, np.int64)
+
+    def _add_spans(self, first: int, last: int) -> None:
+        """Regions as the GPU saw them: from the first to the last of their work on a stream."""
+        spans, regions = project(self.result), self.result.regions
+        # They begin and end a ns beside their work, which may be the first and the last of the run.
+        times = np.maximum(spans["start"], first), np.minimum(spans["end"], last)
+        all_names = _texts(regions, "name", always=True)
+        name = SliceTexts(all_names.codes[spans["region_row"]], all_names.texts)
+        self.lanes.add("GPU region", self._on_gpu(spans["device"], spans["stream"], _REGIONS), times, name)
+
+    def _add_waits(self) -> None:
+        """The host for a stream, an event or a GPU, and a stream for an event."""
+        waits = self.result.synchronizations
+        stream = np.where(waits["stream"] == NO_ID, -1, waits["stream"].astype(np.int64))
+        kinds, which = renumbered(waits["type"])
+        name = SliceTexts(which.astype(np.int64), [SYNC_KINDS.get(kind, "Unknown") for kind in kinds.tolist()])
+        track = self._on_gpu(ContextDevices(self.result)(waits["context"]), stream, _WAITS)
+        self.lanes.add("wait", track, (waits["start"], waits["end"]), name)
+
+    def _add_collectives(self) -> None:
+        table = self.result.collectives
+        fields = {column: _texts(table, column) for column in ("region", "module")}
+        track, times = self._threads(table["thread"], "collectives"), (table["start"], table["end"])
+        self.lanes.add("collective", track, times, _texts(table, "name", always=True), **fields)
 
     def _add_calls(self) -> int:
         api = self.result.api_calls

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page
+from report_results import make_result
 
 from cuptiprof.data.result import Result
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "unit"))
-from report_results import make_result
 
 
 def sampled(folder: Path) -> Result:

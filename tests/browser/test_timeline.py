@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conftest import trace_path
 from playwright.sync_api import Page
+from report_results import make_result
 
 import cuptiprof
 
@@ -132,3 +133,19 @@ def test_what_is_in_sight_as_a_table(page: Page) -> None:
     page.get_by_text("What is in sight, as a table").click()
     page.wait_for_selector(".tl-sight table")
     assert page.locator(".tl-sight tr").count() > 10
+
+
+def test_waits_and_regions_stand_under_their_gpu(page_of: Callable[..., Page]) -> None:
+    """With a thread that has a name, which is text whatever is in it."""
+    regions = [{"name": "fwd", "path": "fwd", "start": 0, "end": 90, "thread": 7, "instance": 1}]
+    kernels = [{"name": "k", "start": 20, "end": 70, "stream": 7, "region_instance": 1}]
+    waits = [{"type": 3, "stream": 7, "start": 30, "end": 75}]
+    tables = {"regions": regions, "kernels": kernels, "synchronizations": waits}
+    page = page_of(make_result(tables, {"pid": 7, "nvtx_names": {"threads": {"7": "<b>trainer</b>"}}}))
+    page.locator("#s-timeline").scroll_into_view_if_needed()
+    rows = page.locator(".tl-labels > *").evaluate_all("(all) => all.map((one) => one.title)")
+    thread = rows.index("<b>trainer</b> (7) (main)")
+    gpu = next(i for i, row in enumerate(rows) if row.startswith("GPU 0"))
+    assert gpu < rows.index("stream 7: regions") < rows.index("stream 7") < rows.index("stream 7: waits") < thread
+    page.locator(".tl-search").fill("fwd")
+    page.get_by_text("2 found").wait_for()

@@ -12,6 +12,7 @@ from conftest import trace_path
 from report_results import make_result, training_step
 
 import cuptiprof
+from cuptiprof.data.enums import NO_ID, SYNC_KINDS, code_of
 from cuptiprof.data.result import Result
 from cuptiprof.page.sections import timeline_section
 from cuptiprof.page.timeline_slices import time_span
@@ -122,3 +123,58 @@ def test_work_that_overlaps_has_lanes_of_its_own() -> None:
 
 def test_nothing_to_draw() -> None:
     assert timeline_section.timeline(make_result({})) is None
+
+
+def lanes_of(result: Result, kind: str) -> list[tuple[str, str, str, int, int]]:
+    return [(one["name"], one["track"], one["group"], one["start"], one["end"]) for one in slices(result) if one["kind"] == kind]  # fmt: skip
+
+
+def test_regions_as_the_gpu_saw_them() -> None:
+    regions = [
+        {"name": name, "path": path, "start": 0, "end": 50, "thread": 7, "instance": i, "parent": i - 1}
+        for i, (name, path) in enumerate((("step", "step"), ("fwd", "step/fwd")), 1)
+    ]
+    kernels = [{"name": "k", "start": start, "end": start + 10, "device": 1, "stream": stream, "region_instance": of}
+               for start, stream, of in ((20, 7, 1), (40, 7, 2), (60, 7, 2), (90, 8, 2))]  # fmt: skip
+    result = make_result({"regions": regions, "kernels": kernels})
+    lanes_are_in_order(slices(result))
+    # As Kineto has it, a ns beside its work; not beyond the end of the run.
+    assert sorted(lanes_of(result, "GPU region")) == [
+        ("fwd", "stream 7: regions", "GPU 1", 39, 71),
+        ("fwd", "stream 8: regions", "GPU 1", 89, 100),
+        ("step", "stream 7: regions", "GPU 1", 19, 71),
+        ("step", "stream 8: regions", "GPU 1", 89, 100),
+    ]
+    tracks = list(dict.fromkeys(one["track"] for one in slices(result) if one["group"] == "GPU 1"))
+    assert tracks == ["stream 7: regions", "stream 7", "stream 8: regions", "stream 8"]
+
+
+def test_waits_are_drawn_with_their_stream() -> None:
+    waits = [
+        {"type": code_of(SYNC_KINDS, text), "stream": stream, "start": start, "end": start + 30, "context": 2}
+        for text, stream, start in (("Stream Sync", 7, 10), ("Stream Wait Event", 8, 20), ("Context Sync", NO_ID, 100))
+    ]
+    kernels = [{"name": "k", "start": 5, "end": 60, "device": 1, "stream": 7, "context": 2}]
+    found = lanes_of(make_result({"kernels": kernels, "synchronizations": waits}), "wait")
+    assert found == [
+        ("Context Sync", "GPU: waits", "GPU 1", 95, 125),
+        ("Stream Sync", "stream 7: waits", "GPU 1", 5, 35),
+        ("Stream Wait Event", "stream 8: waits", "GPU 1", 15, 45),
+    ]
+    assert time_span(make_result({"synchronizations": waits})) == (10, 130)
+
+
+def test_collectives_have_a_lane_of_their_thread() -> None:
+    calls = [{"name": "all_reduce", "start": 10, "end": 20, "thread": 9, "region": "step", "instance": 1}]
+    result = make_result({"collectives": calls})
+    assert lanes_of(result, "collective") == [("all_reduce", "collectives", "thread 9", 0, 10)]
+    assert [one["region"] for one in slices(result)] == ["step"]
+
+
+def test_threads_have_their_names() -> None:
+    calls = [{"name": "cudaMalloc", "start": i, "end": i + 1, "thread": i} for i in (7, 8, 9)]
+    names = {"threads": {"7": "trainer", "8": "<b>loader</b>", "9": 3, "x": "y"}}
+    result = make_result({"api_calls": calls}, {"pid": 7, "nvtx_names": names})
+    assert [one["group"] for one in slices(result)] == ["trainer (7) (main)", "<b>loader</b> (8)", "thread 9"]
+    damaged = make_result({"api_calls": calls}, {"pid": 7, "nvtx_names": {"threads": 5}})
+    assert [one["group"] for one in slices(damaged)] == ["thread 7 (main)", "thread 8", "thread 9"]

@@ -10,7 +10,7 @@ from cuptiprof.analysis.arrays.aggregate import Int64
 from cuptiprof.analysis.counter_values.kernel_counters import match
 from cuptiprof.analysis.work.gpu_work import NameIds, bandwidths, named_work, traced_graphs
 from cuptiprof.data.codes import distinct_rows, renumbered
-from cuptiprof.data.enums import OVERHEAD_KINDS, SYNC_KINDS
+from cuptiprof.data.enums import NO_ID, OVERHEAD_KINDS, SYNC_KINDS
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.export.chrome.call_stack import stack_members
@@ -20,7 +20,6 @@ from cuptiprof.export.chrome.json_text import Events, quoted
 from cuptiprof.export.chrome.launch_args import launch_members
 
 OVERHEAD_PID = -1  # where Kineto puts it
-NO_ID = 0xFFFFFFFF  # a stream or event that is none
 _CHANNEL_TYPES = {1: "COMPUTE", 2: "ASYNC_MEMCPY", 3: "DECOMP"}  # CUpti_ChannelType
 _EVENT_SYNCHRONIZATION, _STREAM_WAIT_EVENT = 1, 2
 

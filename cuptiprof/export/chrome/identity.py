@@ -8,7 +8,7 @@ import numpy as np
 
 from cuptiprof.analysis.arrays.aggregate import Int64
 from cuptiprof.analysis.arrays.nesting import innermost
-from cuptiprof.data.codes import distinct_rows
+from cuptiprof.analysis.work.context_devices import ContextDevices
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array, Table
 from cuptiprof.export.chrome.clock import Clock
@@ -39,7 +39,7 @@ class Identity:
             self.pid = int(np.bincount(api["process"]).argmax()) if len(api) and api["process"].max() < 1 << 24 else 0
         self._operators = result.tables["operators"]
         self.region_base = int(self._operators["instance"].max()) if len(self._operators) else 0
-        self._device_of_context = self._devices(result)
+        self.device_of_context = ContextDevices(result)
         self._call_order = np.argsort(api["correlation_id"], kind="stable")
         self._call_ids = api["correlation_id"][self._call_order]
 
@@ -87,25 +87,6 @@ class Identity:
         operator = work["operator_instance"].astype(np.int64)
         return np.where(operator > 0, operator, region)
 
-    def device_of_context(self, context: Array) -> Int64:
-        """Device of each context; 0 for one that was never seen."""
-        known = np.fromiter(self._device_of_context.values(), np.int64, len(self._device_of_context))
-        ids = np.fromiter(self._device_of_context.keys(), np.int64, len(self._device_of_context))
-        if not len(ids):
-            return np.zeros(len(context), np.int64)
-        order = np.argsort(ids)
-        at = np.minimum(np.searchsorted(ids, context, sorter=order), len(ids) - 1)
-        return np.where(ids[order[at]] == context, known[order[at]], 0)
-
     def _region_ids(self, instance: Array) -> Int64:
         instance = np.asarray(instance, np.int64)
         return np.where(instance > 0, instance + self.region_base, 0)
-
-    @staticmethod
-    def _devices(result: Result) -> dict[int, int]:
-        devices: dict[int, int] = {}
-        for name in ("kernels", "memcpys", "memsets", "contexts"):
-            table = result.tables[name]
-            pairs, _ = distinct_rows(table["context"], table["device"])
-            devices.update(dict(pairs.tolist()))
-        return devices

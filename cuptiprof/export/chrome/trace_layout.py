@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from cuptiprof.analysis.arrays.aggregate import Int64, group_stats
 from cuptiprof.analysis.arrays.track_rows import HOST_ROW_STEP, ROW_STEP, nested_rows, serial_rows
 from cuptiprof.analysis.counter_values.kernel_counters import match
+from cuptiprof.analysis.trees.projection import project
 from cuptiprof.analysis.utilization.run_samples import drawn_samples
 from cuptiprof.analysis.utilization.system_events import system_events
 from cuptiprof.analysis.utilization.system_summary import system_series
 from cuptiprof.analysis.work.gpu_work import traced_graphs
 from cuptiprof.data.codes import distinct_rows
+from cuptiprof.data.enums import NO_ID
 from cuptiprof.data.result import Result
 from cuptiprof.data.tables import Array
+from cuptiprof.data.thread_names import thread_names
 from cuptiprof.export.chrome import counter_tracks, gpu_slices
 from cuptiprof.export.chrome.clock import Clock
 from cuptiprof.export.chrome.collective_members import CollectiveSlices
 from cuptiprof.export.chrome.header import TrackRow, row_names
 from cuptiprof.export.chrome.identity import Identity
-from cuptiprof.export.chrome.projection import project
 from cuptiprof.export.chrome.trace_place import TracePlace
 
 _TIMED = (
@@ -50,19 +50,6 @@ def _timed(result: Result) -> Result:
         if not known.all():
             tables[name] = table.where(known)
     return Result(tables, result.metadata, result.losses, result.host_samples)
-
-
-def thread_names(result: Result) -> dict[int, str]:
-    """What the program called its threads by NVTX, as far as the run's header can be believed."""
-    names = result.metadata.get("nvtx_names")
-    threads = names.get("threads") if isinstance(names, dict) else None
-    if not isinstance(threads, dict):
-        return {}
-    return {
-        int(n): f"{name} ({n})"
-        for n, name in threads.items()
-        if re.fullmatch("[0-9]{1,9}", str(n)) and isinstance(name, str)
-    }
 
 
 class TraceLayout:
@@ -133,7 +120,7 @@ class TraceLayout:
         # A wait on a stream lasts while the stream works: it never fits into the stream's own row.
         syncs = tables["synchronizations"]
         sync_device = self.who.device_of_context(syncs["context"])
-        sync_stream = np.where(syncs["stream"] == gpu_slices.NO_ID, -1, syncs["stream"].astype(np.int64))
+        sync_stream = np.where(syncs["stream"] == NO_ID, -1, syncs["stream"].astype(np.int64))
         sync_row = serial_rows(sync_device * (1 << 33) + sync_stream, syncs["start"], syncs["end"])
         self.sync_tid = self._tid(sync_device, sync_stream, sync_row + 500, " waits", sync_row + 1)
         ranges = tables["metric_ranges"].where(counter_tracks.is_range(self.result))

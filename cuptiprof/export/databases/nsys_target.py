@@ -7,7 +7,7 @@ import datetime
 import numpy as np
 
 from cuptiprof.data.enums import SAMPLE
-from cuptiprof.export.chrome.trace_layout import thread_names
+from cuptiprof.data.thread_names import thread_names
 from cuptiprof.export.databases.database_writer import Column, storable
 from cuptiprof.export.databases.global_ids import MACHINE
 from cuptiprof.export.databases.nsys_run import NsysRun

@@ -52,8 +52,8 @@
       const use = levels.filter((level) => level.isUse);
       const threads = new Map(); // outermost lanes of the host, by thread
       for (const track of slices.tracks) {
-        if (track.kind !== "work" && track.lanes && !threads.has(track.group)) threads.set(track.group, []);
-        if (track.kind !== "work" && track.lanes) threads.get(track.group).push(track.first);
+        if (track.kind === "host" && track.lanes && !threads.has(track.group)) threads.set(track.group, []);
+        if (track.kind === "host" && track.lanes) threads.get(track.group).push(track.first);
       }
       const strips = [...use.map((level) => (a, b) => level.between(a, b)), ...[...threads.values()].map((lanes) => this._host(lanes))];
       const tall = (height - 4) / Math.max(1, strips.length);
