@@ -99,6 +99,12 @@
       told();
     });
     wished.addEventListener("change", () => { name(); told(); });
+    for (const [when, prints] of [["beforeprint", true], ["afterprint", false]]) {
+      addEventListener(when, () => {
+        root.toggleAttribute("data-printing", prints);
+        told();
+      });
+    }
   };
 
   // draw(element, {facts, columns}, page) fills the element of each section that names it; it may be async.

@@ -6,7 +6,7 @@
   const TALLEST = 0.7; // of the window
 
   class Timeline {
-    constructor(element, columns) {
+    constructor(element, columns, page) {
       const slices = new timeline.Slices(columns);
       const parts = (this.parts = timeline.frame(element));
       const state = (this.state = { slices, chosen: null, hovered: null, area: null, pointer: null, marks: new timeline.Marks(slices) });
@@ -21,6 +21,7 @@
       this.panel = new timeline.Panel(parts.panel, parts.said, state, { choose: (slice) => this.choose(slice), fit: () => this.fit(), clear: () => this.clear() });
       this._bind();
       this._placed();
+      page.onTheme(() => this._repaint());
     }
 
     // --- what can be done ---
@@ -215,17 +216,6 @@
       parts.scroll.addEventListener("scroll", () => this._ask());
       this._bindCanvases();
       new ResizeObserver(() => this._placed()).observe(parts.root);
-      new MutationObserver(() => this._repaint()).observe(document.documentElement, { attributes: true });
-      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this._repaint());
-      for (const [when, isPrint] of [
-        ["beforeprint", true],
-        ["afterprint", false],
-      ]) {
-        addEventListener(when, () => {
-          parts.root.classList.toggle("tl-print", isPrint);
-          this._repaint();
-        });
-      }
     }
 
     _bindCanvases() {
@@ -332,7 +322,7 @@
   // Texts as lists: the timeline looks at them by slice.
   const listed = (column) => (column instanceof cuptiprof.Texts ? Array.from(column.codes, (code) => (code < 0 ? "" : column.texts[code])) : column);
 
-  cuptiprof.mount("timeline", (element, { columns }) => {
-    new Timeline(element, Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, listed(column)])));
+  cuptiprof.mount("timeline", (element, { columns }, page) => {
+    new Timeline(element, Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, listed(column)])), page);
   });
 })();

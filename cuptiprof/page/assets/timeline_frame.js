@@ -103,18 +103,22 @@
     if (kept !== undefined) labels.querySelector(`[data-row="${kept}"]`)?.focus();
   };
 
-  // Colours of the canvases, from the style of the page.
+  const COLOURS = {
+    surface: "paper", head: "raised", text: "ink", faint: "quiet", line: "line", accent: "accent",
+    grid: "grid", other: "other", area: "area", veil: "veil", pointer: "pointer", use: "use", curve: "curve",
+  };
+
+  // Colours of the canvases: those of theme.css.
   timeline.paletteOf = (root) => {
     const probe = timeline.node("span");
     probe.hidden = true;
     root.append(probe);
     const colour = (name) => {
-      probe.style.color = `var(--tl-${name})`; // resolved by the browser, whichever theme it is
+      probe.style.color = `var(--${name})`; // resolved by the browser, whichever theme it is
       return getComputedStyle(probe).color;
     };
     const numbers = (name) => palette[name].match(/[\d.]+/g).map(Number);
-    const names = ["surface", "head", "grid", "line", "text", "faint", "accent", "other", "area", "veil", "pointer", "use", "curve"];
-    const palette = Object.fromEntries(names.map((name) => [name, colour(name)]));
+    const palette = Object.fromEntries(Object.entries(COLOURS).map(([name, ofTheme]) => [name, colour(ofTheme)]));
     probe.remove();
     const [red, green, blue] = numbers("surface");
     palette.theme = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 128 ? "dark" : "light";
