@@ -110,9 +110,9 @@ Session::Session(SessionOptions options) : x_options(std::move(options)) {
                 "try \"256 KB\"");
   if (o.buffer_count == 0) o.buffer_count = std::clamp<size_t>(o.budget_bytes / 8 / o.buffer_bytes, 4, 1024);
   const bool fits = o.buffer_count <= o.budget_bytes / o.buffer_bytes;  // the product does not overflow
-  const size_t fixed =
-      fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 + 2 * region_bytes() + graph_bytes()
-           : o.budget_bytes;
+  const size_t fixed = fits ? o.buffer_bytes * o.buffer_count + o.budget_bytes / 16 + region_bytes() +
+                                  label_bytes() + graph_bytes()
+                            : o.budget_bytes;
   if (fixed + (1u << 20) > o.budget_bytes)
     throw Error(ErrorKind::kBudget,
                 std::to_string(o.buffer_count) + " buffers of " + std::to_string(o.buffer_bytes) +
@@ -200,8 +200,8 @@ void Session::start(bool armed) {
     d.table_bytes = x_table_bytes;
     d.correlation_bytes = x_options.budget_bytes / 16;
     d.path_bytes = region_bytes();
-    set_label_budget(region_bytes());
-    g_scope_trie.make_room();
+    set_label_budget(label_bytes());
+    if (g_scope_trie.wants_to_age()) g_scope_trie.age();  // what earlier sessions left only takes room
     LaunchScopes::forget_all();
     g_running_step.store(0, std::memory_order_relaxed);
     d.beside = {.origins = x_options.sources.at_launch(),

@@ -130,6 +130,8 @@ class Session {
   void refuse_in_child() const;
   // For the names of regions, and as much again for their paths.
   size_t region_bytes() const { return x_options.budget_bytes / 32; }
+  // For labels of scopes. Where they age, there are two generations and those that are in use.
+  size_t label_bytes() const { return x_options.budget_bytes / (x_options.ages_texts ? 16 : 32); }
   // For the nodes of CUDA graphs.
   size_t graph_bytes() const {
     return x_options.activity.follows_launches && x_options.activity.records_graph_nodes()

@@ -53,6 +53,14 @@ struct PackedConfig {
   size_t filled;
 };
 
+// Of the table kernels.
+size_t config_column() {
+  const auto columns = table_spec(TableId::kernels).columns;
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [](const ColumnSpec& c) { return c.name == std::string_view("config"); });
+  return static_cast<size_t>(found - columns.begin());
+}
+
 }  // namespace
 
 size_t Store::ConfigHash::operator()(const rows::launch_configs& c) const noexcept {
@@ -88,7 +96,7 @@ uint32_t Store::config_id(const rows::launch_configs& config) {
   if (found != x_configs.end()) return found->second;
   Table& t = table(TableId::launch_configs);
   const size_t bytes = t.row_bytes() + kIndexBytes;
-  // Configurations are never evicted: rows that stay refer to them by index.
+  // Configurations are not evicted with rows: those that stay refer to them by index (age).
   if (x_config_bytes + bytes > x_budget / kConfigShare) return lost_config();
   if (used_bytes() + bytes > x_budget && !make_room(bytes)) return lost_config();
   const auto id = static_cast<uint32_t>(t.rows());
@@ -135,16 +143,41 @@ std::vector<uint8_t> Store::texts_of_rows(const std::vector<uint32_t>& kept) {
   return used;
 }
 
-std::vector<uint32_t> Store::age_texts(const std::vector<uint32_t>& kept) {
-  const size_t room = x_budget / kTextShare;
-  const auto bytes_of = [this](const std::vector<uint8_t>& used) {
-    size_t bytes = 0;
-    for (uint32_t id = 0; id < used.size(); ++id)
-      if (used[id]) bytes += x_strings.at(id).size() + kTextOverhead;
-    return bytes;
+size_t Store::bytes_of_texts(const std::vector<uint8_t>& used) const {
+  size_t bytes = 0;
+  for (uint32_t id = 0; id < used.size(); ++id)
+    if (used[id]) bytes += x_strings.at(id).size() + kTextOverhead;
+  return bytes;
+}
+
+std::vector<uint8_t> Store::configs_of_rows() {
+  std::vector<uint8_t> used(table(TableId::launch_configs).rows(), 0);
+  const Table& kernels = table(TableId::kernels);
+  const uint32_t* of_row = reinterpret_cast<const uint32_t*>(kernels.column(config_column()));
+  for (size_t i = 0; i < kernels.rows(); ++i) used[of_row[i]] = 1;
+  return used;
+}
+
+size_t Store::bytes_of_configs(const std::vector<uint8_t>& used) {
+  const auto count = static_cast<size_t>(std::count(used.begin(), used.end(), 1));
+  return count * (table(TableId::launch_configs).row_bytes() + kIndexBytes);
+}
+
+std::vector<uint32_t> Store::age(const std::vector<uint32_t>& kept) {
+  std::vector<uint8_t> texts = texts_of_rows(kept), configs = configs_of_rows();
+  const auto too_much = [&] {
+    return (texts_want_to_age() && bytes_of_texts(texts) > x_budget / kTextShare / 2) ||
+           (configs_want_to_age() && bytes_of_configs(configs) > x_budget / kConfigShare / 2);
   };
-  std::vector<uint8_t> used = texts_of_rows(kept);
-  while (bytes_of(used) > room / 2 && evict_oldest()) used = texts_of_rows(kept);
+  while (too_much() && evict_oldest()) {
+    texts = texts_of_rows(kept);
+    configs = configs_of_rows();
+  }
+  renumber_configs(configs);
+  return renumber_texts(texts);
+}
+
+std::vector<uint32_t> Store::renumber_texts(const std::vector<uint8_t>& used) {
   StringTable next;
   std::vector<uint32_t> now(used.size(), StringTable::kNone);
   std::vector<bool> is_kernel_name;
@@ -162,6 +195,30 @@ std::vector<uint32_t> Store::age_texts(const std::vector<uint32_t>& kept) {
   x_aged_count =
       x_strings.size();  // where what stays takes nearly all of the room, not with every buffer again
   return now;
+}
+
+void Store::renumber_configs(const std::vector<uint8_t>& used) {
+  Table& configs = table(TableId::launch_configs);
+  std::vector<uint32_t> now(used.size());
+  uint32_t stay = 0;
+  for (size_t id = 0; id < used.size(); ++id) now[id] = used[id] ? stay++ : 0;
+  for (auto at = x_configs.begin(); at != x_configs.end();) {
+    if (used[at->second]) {
+      at->second = now[at->second];
+      ++at;
+      continue;
+    }
+    x_config_bytes -= configs.row_bytes() + kIndexBytes;
+    x_row_bytes_used -= kIndexBytes;
+    at = x_configs.erase(at);
+  }
+  if (x_lost_config) x_lost_config = used[*x_lost_config] ? std::optional(now[*x_lost_config]) : std::nullopt;
+  x_row_bytes_used -= (used.size() - stay) * configs.row_bytes();
+  configs.compact(used.data());
+  Table& kernels = table(TableId::kernels);
+  uint32_t* of_row = reinterpret_cast<uint32_t*>(kernels.column(config_column()));
+  for (size_t i = 0; i < kernels.rows(); ++i) of_row[i] = now[of_row[i]];
+  x_aged_config_bytes = x_config_bytes;
 }
 
 bool Store::make_room(size_t bytes) {

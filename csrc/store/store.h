@@ -44,21 +44,20 @@ class Store {
     return id != StringTable::kNone ? id : lost_text();
   }
 
+  // That of kLostText, which is counted.
+  uint32_t lost_text();
+
   // Index into launch_configs of this configuration. One that is new and has no room is counted, and is that
   // of one that is 0 throughout.
   uint32_t config_id(const rows::launch_configs& config);
 
-  // Whether texts take so much of their room that those that no row has should go (age_texts).
-  bool wants_to_age_texts() const {
-    const size_t room = x_budget / kTextShare;
-    return x_strings.size() > x_aged_count + x_aged_count / 8 &&
-           (x_strings.bytes() > room / 4 * 3 || x_strings.bytes_with(kTextsOfBuffer) > room);
-  }
-  // Texts that no row has any more go, and with them the oldest rows, until half of the room for texts is
-  // free: so names of today are known however many there have been. `kept`: IDs that stay whatever the rows
-  // have. Returns the new ID of each; kNone: it has gone. Whoever remembers IDs must forget them or take the
-  // new ones.
-  std::vector<uint32_t> age_texts(const std::vector<uint32_t>& kept);
+  // Whether texts or configurations take so much of their room that those that no row has should go (age).
+  bool wants_to_age() const { return texts_want_to_age() || configs_want_to_age(); }
+  // Texts and configurations that no row has any more go, and with them the oldest rows, until half of the
+  // room for each is free: so those of today are known however many there have been. `kept`: IDs of texts
+  // that stay whatever the rows have. Returns the new ID of each; kNone: it has gone. Whoever remembers IDs,
+  // of configurations too, must forget them or take the new ones.
+  std::vector<uint32_t> age(const std::vector<uint32_t>& kept);
 
   // Every kernel name that came, selected or not: for "no kernel matched; the nearest names were".
   void note_kernel_name(uint32_t id) {
@@ -88,7 +87,18 @@ class Store {
   static constexpr size_t kTextsOfBuffer = 2048;  // that come between two looks, at most about
   static constexpr uint32_t kMoreNames = 1024;    // that x_is_kernel_name grows by
 
-  uint32_t lost_text();
+  bool texts_want_to_age() const {
+    const size_t room = x_budget / kTextShare;
+    return x_strings.size() > x_aged_count + x_aged_count / 8 &&
+           (x_strings.bytes() > room / 4 * 3 || x_strings.bytes_with(kTextsOfBuffer) > room);
+  }
+  bool configs_want_to_age() const {
+    return x_config_bytes > x_budget / kConfigShare / 4 * 3 &&
+           x_config_bytes > x_aged_config_bytes + x_aged_config_bytes / 8;
+  }
+  // The texts and configurations of rows alone, under new IDs.
+  std::vector<uint32_t> renumber_texts(const std::vector<uint8_t>& used);
+  void renumber_configs(const std::vector<uint8_t>& used);
   uint32_t lost_config();
   // False: the machine had no memory, and the row was counted as lost.
   template <typename Row>
@@ -98,6 +108,10 @@ class Store {
   bool evict_oldest();
   // By ID, whether a row has it, or it is one of `kept`.
   std::vector<uint8_t> texts_of_rows(const std::vector<uint32_t>& kept);
+  // By index, whether a kernel has it.
+  std::vector<uint8_t> configs_of_rows();
+  size_t bytes_of_texts(const std::vector<uint8_t>& used) const;
+  size_t bytes_of_configs(const std::vector<uint8_t>& used);
   // Columns of text that are in use: visit(first value, rows).
   template <typename Visit>
   void each_text_column(Visit&& visit);
@@ -111,9 +125,10 @@ class Store {
 
   Keep x_keep;
   size_t x_budget;
-  size_t x_aged_count = 0;      // texts that stayed when they were aged
-  size_t x_row_bytes_used = 0;  // with the index of launch configurations
-  size_t x_config_bytes = 0;    // of those
+  size_t x_aged_count = 0;         // texts that stayed when they were aged
+  size_t x_row_bytes_used = 0;     // with the index of launch configurations
+  size_t x_config_bytes = 0;       // of those
+  size_t x_aged_config_bytes = 0;  // of those that stayed when they were aged
   std::optional<uint32_t> x_lost_config;
   Losses& x_losses;
   std::shared_ptr<PageWarmer> x_warmer;  // before the tables: they use it to the end

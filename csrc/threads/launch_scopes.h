@@ -1,6 +1,6 @@
 // A thread's open scopes of the level "launch": known at launches, without events and times of their own.
 //
-// Used by the owning thread only, in launch callbacks too.
+// Used by the owning thread only, in launch callbacks too; others look at its labels.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -27,7 +27,7 @@ class LaunchScopes {
       x_depth = x_known = 0;
     }
     if (x_depth < kMax) {
-      x_labels[x_depth] = label;
+      std::atomic_ref(x_labels[x_depth]).store(label, std::memory_order_relaxed);
       x_stacks[x_depth] = stack;
     }
     ++x_depth;
@@ -44,7 +44,8 @@ class LaunchScopes {
     do {
       if (at-- == 0) return;
     } while (x_stacks[at] != stack);
-    std::copy(x_labels + at + 1, x_labels + x_depth, x_labels + at);
+    for (uint32_t i = at; i + 1 < x_depth; ++i)
+      std::atomic_ref(x_labels[i]).store(x_labels[i + 1], std::memory_order_relaxed);
     std::copy(x_stacks + at + 1, x_stacks + x_depth, x_stacks + at);
     --x_depth;
     x_known = std::min(x_known, at);
@@ -54,6 +55,8 @@ class LaunchScopes {
   [[nodiscard]] uint32_t node() noexcept {
     const uint32_t n = static_cast<uint32_t>(labels().size());
     if (n == 0) return 0;
+    if (const uint32_t now = g_scope_trie.generation(); now != x_generation) [[unlikely]]
+      x_generation = now, x_known = 0;
     for (; x_known < n; ++x_known)
       x_nodes[x_known] = g_scope_trie.child(x_known == 0 ? 0 : x_nodes[x_known - 1], x_labels[x_known]);
     return x_nodes[n - 1];
@@ -64,6 +67,14 @@ class LaunchScopes {
     return {x_labels, x_epoch == epoch() ? std::min(x_depth, kMax) : 0};
   }
 
+  // Any thread: labels that may be open here, also some that are not any more. What was open before the call
+  // and stays so is among them: entries only move down.
+  void each_label(auto&& visit) {
+    for (uint32_t i = kMax; i-- > 0;)
+      if (const uint32_t label = std::atomic_ref(x_labels[i]).load(std::memory_order_acquire); label != 0)
+        visit(label);
+  }
+
   // When the slot gets a new owner.
   void clear() noexcept { x_depth = x_known = 0; }
 
@@ -72,7 +83,8 @@ class LaunchScopes {
 
   uint32_t x_epoch = 0;  // an older one: nothing is open
   uint32_t x_depth = 0;
-  uint32_t x_known = 0;  // so many of x_nodes are those of x_labels
+  uint32_t x_known = 0;       // so many of x_nodes are those of x_labels
+  uint32_t x_generation = 0;  // of x_nodes
   uint32_t x_labels[kMax] = {}, x_stacks[kMax] = {}, x_nodes[kMax] = {};
 };
 

@@ -100,8 +100,10 @@ class OpenOperators {
   [[nodiscard]] uint32_t node(uint32_t around) noexcept {
     settle();
     const uint32_t n = depth();
-    if (around != x_around) x_known = 0;
+    const uint32_t generation = g_scope_trie.generation();
+    if (around != x_around || generation != x_generation) x_known = 0;
     x_around = around;
+    x_generation = generation;
     for (; x_known < n; ++x_known)
       x_nodes[x_known] = g_scope_trie.child(x_known == 0 ? around : x_nodes[x_known - 1], label(x_known));
     return n == 0 ? around : x_nodes[n - 1];
@@ -128,6 +130,12 @@ class OpenOperators {
         return {module == kNodeToCome ? kUnknownModule : module,
                 x_entries[i].around.load(std::memory_order_relaxed)};
     return {};
+  }
+
+  // Any thread: as LaunchScopes::each_label.
+  void each_label(auto&& visit) const {
+    for (uint32_t i = kMax; i-- > 0;)
+      if (const uint32_t of = x_entries[i].label.load(std::memory_order_acquire); of != 0) visit(of);
   }
 
   // When the slot gets a new owner.
@@ -202,8 +210,8 @@ class OpenOperators {
   std::atomic<uint32_t> x_epoch{0};  // an older one: nothing is open
   std::atomic<uint32_t> x_depth{0};
   std::atomic<bool> x_any_ended{false};
-  uint32_t x_known = 0;  // so many of x_nodes are those of the entries
-  uint32_t x_around = 0;
+  uint32_t x_known = 0;                     // so many of x_nodes are those of the entries
+  uint32_t x_around = 0, x_generation = 0;  // of x_nodes
   uint32_t x_forgotten = 0;
   std::array<std::atomic<uint64_t>, 8> x_ended{};  // calls; 0: free
   uint32_t x_nodes[kMax] = {};

@@ -426,28 +426,3 @@ def test_the_dump_of_torch_beside_a_snapshot(
             assert len(cuptiprof.open(rec.trigger()).kernels) == 10 and "NCCL is gone" in rec.counts.error
     finally:
         dist.destroy_process_group()
-
-
-@pytest.mark.parametrize("live", [False, True])
-def test_names_age(device: SimDevice, tmp_path: Path, live: bool) -> None:
-    """However many names there have been, those of the rows that are kept are known, and belong to them."""
-    on = ["kernel_time[anything]>1s"] if live else []
-    launched = 0
-    with recording(tmp_path, seconds=None, budget="8 MB", most=1, on=on) as rec:
-        with cuptiprof.region("all of it"):
-            for part in range(20):
-                for i in range(1500):
-                    device.launch(f"generated_{launched + i:07d}_{'x' * 60}")
-                launched += 1500
-                device.synchronize()
-                got = launched  # the decoder keeps up, so that no record is lost
-                assert waited(lambda got=got: rec._session._session.counts()["kernels_received"] >= got)
-                if part == 10:
-                    early = cuptiprof.open(rec.trigger())
-                    assert early.kernels["name"][-1].startswith(f"generated_{launched - 1:07d}")
-        taken = rec.stop()
-    assert taken.losses["texts_lost"] == 0 and taken.losses["budget_evicted"] > 10_000
-    kernels = taken.kernels.sorted_by("correlation_id")
-    numbers = [int(name.split("_")[1]) for name in kernels["name"]]
-    assert numbers == list(range(launched - len(numbers), launched)) and len(numbers) > 3000
-    assert set(kernels["region"]) == {"all of it"} and set(taken.regions["name"]) == {"all of it"}

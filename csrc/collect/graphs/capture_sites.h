@@ -45,6 +45,10 @@ class CaptureSites {
 
   // kUnknown: there is no room.
   uint32_t site(const CaptureSite& site);
+  // Every site: visit(site), which may change it.
+  void each_site(auto&& visit) {
+    for (CaptureSite& site : x_sites) visit(site);
+  }
   const CaptureSite& at(uint32_t site) const { return x_sites[site]; }
 
   // Makes room: forgets nodes for which this says so, and sites that are nobody's then.

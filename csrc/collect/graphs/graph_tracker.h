@@ -41,6 +41,8 @@ class GraphTracker {
 
   // A record of this node's work came. `source`: the node that it was instantiated or last updated from,
   // where the record says so (CUDA 13.4); 0: it does not. Null: nobody knows where it was captured.
+  // CaptureSites::each_site.
+  void each_site(auto&& visit) { x_sites.each_site(visit); }
   const CaptureSite* received(uint64_t node, uint64_t source, uint32_t correlation);
 
   Counts counts() const;

@@ -38,8 +38,8 @@ Decoder::Decoder(const SubscriberCalls& calls, BufferPool& pool, Losses& losses,
                    : nullptr),
       x_operators(x_options.beside.operators ? std::make_unique<OperatorTracker>(x_options.path_bytes, losses)
                                              : nullptr),
-      x_regions_owner(
-          new Regions{{x_calls, losses, x_options.path_bytes, x_graphs.get(), x_operators.get()}}),
+      x_regions_owner(new Regions{
+          {x_calls, losses, x_options.path_bytes, x_graphs.get(), x_operators.get(), x_options.ages_texts}}),
       x_regions(x_regions_owner->tracker),
       x_store(new_store()),
       x_records(calls, x_regions, x_calls, losses, {x_options.filter, x_options.follows_launches, true}),
@@ -137,6 +137,7 @@ void Decoder::pass() {
   // Buffers first, then rings: the launch event of every record in these buffers is then in a ring already.
   const size_t n = x_pool.take_completed(x_completed.data(), x_completed.size());
   drain_rings();
+  age_names();
   for (size_t i = 0; i < n; ++i) {
     const CompletedBuffer& buffer = x_completed[i];
     drain_rings();  // they go on filling while buffers are decoded
@@ -150,8 +151,8 @@ void Decoder::pass() {
     attempt([&] {
       if (x_options.live) x_options.live->look(*x_store);
       if (x_store->wants_spill()) hand_over_full_store();
-      if (x_options.ages_texts && x_store->wants_to_age_texts()) age_texts();
     });
+    age_names();
   }
   if (timespec used{}; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0)
     x_cpu_ns.store(used.tv_sec * int64_t{1'000'000'000} + used.tv_nsec, std::memory_order_relaxed);
@@ -189,10 +190,20 @@ void Decoder::hand_over_full_store() {
   x_changed.notify_all();
 }
 
-void Decoder::age_texts() {
-  x_regions.renumber_texts(x_store->age_texts(x_regions.frame_texts().texts()));
-  x_records.forget_string_ids();
-  if (x_options.live) x_options.live->forget_string_ids();
+// After drain_rings().
+void Decoder::age_names() {
+  if (!x_options.ages_texts) return;
+  attempt([&] {
+    if (x_store->wants_to_age()) {
+      x_regions.renumber_texts(x_store->age(x_regions.frame_texts().texts()));
+      x_records.forget_string_ids();
+      if (x_options.live) x_options.live->forget_string_ids();
+    }
+    if (x_regions.wants_to_age_scopes()) {
+      x_regions.age_scopes();
+      x_records.forget_scopes();
+    }
+  });
 }
 
 void Decoder::swap_store(std::unique_ptr<Store> next) {

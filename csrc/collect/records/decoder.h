@@ -33,7 +33,7 @@ class Decoder {
     std::shared_ptr<const KernelFilter> filter;  // null: keep every kernel
     bool follows_launches = true;                // RecordDecoder::Options
     std::shared_ptr<LiveSums> live;              // told of every row; null: nobody watches
-    bool ages_texts = false;                     // names that no row has go: for sessions without end
+    bool ages_texts = false;                     // names that nothing has any more go: sessions without end
     std::function<void()> on_flush;              // called on the decoder thread after each of its flushes
   };
 
@@ -84,7 +84,7 @@ class Decoder {
   void attempt(Work&& work) noexcept;
   std::unique_ptr<Store> new_store();
   void hand_over_full_store();
-  void age_texts();
+  void age_names();
   void swap_store(std::unique_ptr<Store> next);
 
   const Api& x_api;

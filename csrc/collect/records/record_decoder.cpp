@@ -129,6 +129,12 @@ void RecordDecoder::forget_string_ids() {
   for (auto& names : x_api_names) names.clear();
 }
 
+void RecordDecoder::forget_scopes() {
+  x_scope_texts.forget_string_ids();
+  x_start_end_texts.clear();
+  x_range_verdicts.clear();
+}
+
 void RecordDecoder::decode(Store& store, uint8_t* data, size_t valid_bytes) {
   // An unload waits until what was completed before it is decoded, so that it does not happen on the way.
   if (const uint32_t epoch = g_kernel_names.epoch(); epoch != x_names_epoch) {
@@ -320,6 +326,11 @@ bool RecordDecoder::selected(const CUpti_ActivityKernel10& k, const NameVerdict&
 
 uint32_t RecordDecoder::start_end_text(Store& store, uint32_t set) {
   if (set == 0) return 0;
+  if (const uint32_t now = x_regions.start_end_generation(); now != x_start_end_generation) {
+    x_start_end_generation = now;
+    forget_scopes();
+  }
+  if (set == NvtxMarkers::kLostSet) return store.lost_text();
   const auto [found, is_new] = x_start_end_texts.try_emplace(set);
   if (is_new) found->second = store.text(nvtx_ranges(x_regions.start_end_labels(set), ','));
   return found->second;

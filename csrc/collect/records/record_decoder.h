@@ -49,6 +49,8 @@ class RecordDecoder {
   uint64_t records_in(uint8_t* data, size_t valid_bytes) const noexcept;
   // A new store has its own strings and configurations.
   void forget_string_ids();
+  // Numbers of scopes are others (RegionTracker::age_scopes).
+  void forget_scopes();
 
   // A new result starts, which has devices, contexts and streams of its own.
   void forget_resources() { x_resources.forget(); }
@@ -113,7 +115,7 @@ class RecordDecoder {
   template <typename Row>
   void set_origin(Store& store, Row& row, const LaunchOrigin& origin) {
     if (origin.scopes != 0) {
-      const ScopeTexts::Columns& columns = x_scope_texts.of(store, origin.scopes);
+      const ScopeTexts::Columns columns = x_scope_texts.of(store, origin.scopes);
       if (columns.nvtx != 0) row.nvtx = columns.nvtx;
       row.operator_ = columns.operators;
       row.backward |= columns.backward;
@@ -164,6 +166,7 @@ class RecordDecoder {
   std::unordered_map<uint32_t, bool> x_line_verdicts;  // by node of the stack
   std::array<std::vector<uint32_t>, 2> x_api_names;    // [domain][cbid] -> string ID + 1
   ScopeTexts x_scope_texts;
+  uint32_t x_start_end_generation = 0;
   std::unordered_map<uint32_t, uint32_t>
       x_start_end_texts;  // string IDs by number of the open start/end ranges
 };

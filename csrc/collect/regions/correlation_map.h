@@ -48,6 +48,12 @@ class CorrelationMap {
     if (x_beside.start_end) page.start_end[correlation & kIn] = start_end;
     if (x_beside.operators) page.operators[correlation & kIn] = in;
   }
+  // Every call in the window: visit(site, start_end), which may change them; start_end: null without them.
+  void each_call(auto&& visit) {
+    for (Page& page : x_pages)
+      for (uint32_t i = 0; page.sites && i < kPageIds; ++i)
+        if (page.sites[i].thread != 0) visit(page.sites[i], page.start_end ? &page.start_end[i] : nullptr);
+  }
   bool with_origins() const { return x_beside.origins; }
   bool with_start_end() const { return x_beside.start_end; }
   bool with_operators() const { return x_beside.operators; }

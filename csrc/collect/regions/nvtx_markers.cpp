@@ -9,7 +9,6 @@ namespace cuptiprof {
 namespace {
 
 constexpr size_t kMaxOpen = 1u << 16;  // started and never ended
-constexpr size_t kMaxSets = 1u << 16;  // of ranges that were open together; those beyond are nobody's
 
 }  // namespace
 
@@ -56,6 +55,21 @@ void NvtxMarkers::write(Store& store, const Range& range, int64_t end, bool is_o
   store.append(row);
 }
 
+std::vector<uint32_t> NvtxMarkers::age(size_t most) {
+  std::vector<uint32_t> now(x_sets.size(), kLostSet);
+  std::vector<std::vector<uint32_t>> sets;
+  x_numbers.clear();
+  for (uint32_t set = 0; set < x_sets.size(); ++set) {
+    if (set > kLostSet && set != x_set && set + most < x_sets.size()) continue;
+    now[set] = static_cast<uint32_t>(sets.size());
+    sets.push_back(std::move(x_sets[set]));
+    if (set > kLostSet) x_numbers.emplace(sets.back(), now[set]);
+  }
+  x_sets = std::move(sets);
+  x_set = now[x_set];
+  return now;
+}
+
 uint32_t NvtxMarkers::open_set() {
   if (!x_set_is_old) return x_set;
   x_set_is_old = false;
@@ -66,7 +80,6 @@ uint32_t NvtxMarkers::open_set() {
   if (labels.empty()) return x_set = 0;
   const auto found = x_numbers.find(labels);
   if (found != x_numbers.end()) return x_set = found->second;
-  if (x_sets.size() >= kMaxSets) return x_set = 0;
   x_set = static_cast<uint32_t>(x_sets.size());
   x_sets.push_back(labels);
   x_numbers.emplace(std::move(labels), x_set);

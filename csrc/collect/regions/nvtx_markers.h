@@ -27,7 +27,20 @@ class NvtxMarkers {
 
   // Which start/end ranges are open, as a number: their labels, sorted. 0: none.
   uint32_t open_set();
+  bool is_full() const { return x_sets.size() >= kMaxSets; }
+  // Sets go, but the newest `most`, and what is open. Returns the new number of each, kLostSet of those that
+  // have gone. Whoever has numbers must take the new ones.
+  std::vector<uint32_t> age(size_t most);
+  // Of all sets and open ranges.
+  void each_label(auto&& visit) const {
+    for (const auto& [number, range] : x_open) visit(range.label);
+    for (const auto& set : x_sets)
+      for (const uint32_t label : set) visit(label);
+  }
   const std::vector<uint32_t>& labels(uint32_t set) const { return x_sets[set]; }
+
+  static constexpr uint32_t kLostSet = 1;       // a set that is no longer known
+  static constexpr size_t kMaxSets = 1u << 14;  // of ranges that were open together
 
  private:
   struct Range {
@@ -41,7 +54,7 @@ class NvtxMarkers {
   Losses& x_losses;
   std::unordered_map<uint64_t, Range> x_open;           // by the range's number
   std::map<std::vector<uint32_t>, uint32_t> x_numbers;  // of sets
-  std::vector<std::vector<uint32_t>> x_sets{{}};        // by number
+  std::vector<std::vector<uint32_t>> x_sets{{}, {}};    // by number
   uint32_t x_set = 0;                                   // what is open now
   bool x_set_is_old = false;
 };

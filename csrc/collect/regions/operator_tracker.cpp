@@ -19,8 +19,7 @@ uint32_t tid_of_slot(uint32_t slot) { return thread_slot(slot).tid.load(std::mem
 
 OperatorTracker::OperatorTracker(size_t forward_bytes, Losses& losses)
     : x_losses(losses),
-      x_forward_size(std::bit_floor(std::max<size_t>(forward_bytes / sizeof(Forward), 1024))),
-      x_first_label(g_first_label.load(std::memory_order_relaxed)) {}
+      x_forward_size(std::bit_floor(std::max<size_t>(forward_bytes / sizeof(Forward), 1024))) {}
 
 OperatorTracker::Thread& OperatorTracker::thread(uint32_t slot) {
   if (slot >= x_threads.size()) x_threads.resize(slot + 1);
@@ -28,14 +27,12 @@ OperatorTracker::Thread& OperatorTracker::thread(uint32_t slot) {
 }
 
 OperatorTracker::Named& OperatorTracker::named(uint32_t label) {
-  const size_t at = label >= x_first_label ? label - x_first_label : 0;
-  if (at >= x_named.size()) x_named.resize(std::max(at + 1, 2 * x_named.size()));
-  Named& n = x_named[at];
-  if (!n.is_known) {
+  const auto [found, is_new] = x_named.try_emplace(label);
+  Named& n = found->second;
+  if (is_new) {
     const ScopeLabel text = scope_label(label);
     n.scope = text.domain.empty() ? 0 : static_cast<uint8_t>(text.domain[0]);
     n.is_backward = is_backward_scope(text);
-    n.is_known = true;
   }
   return n;
 }
@@ -162,6 +159,14 @@ void OperatorTracker::write(Store& store, const Texts& texts, const Open& o, uin
   row.backward = o.backward;
   row.is_open = is_open;
   store.append(row);
+}
+
+void OperatorTracker::next_generation() {
+  for (Thread& t : x_threads) {
+    uint32_t around = 0;
+    for (Open& o : t.open) around = o.path = g_scope_trie.child(around, o.label);
+  }
+  x_named.clear();
 }
 
 OperatorSite OperatorTracker::at(uint32_t slot) const {

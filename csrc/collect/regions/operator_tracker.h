@@ -50,6 +50,19 @@ class OperatorTracker {
   void write_open(Store& store, const Texts& texts, int64_t now);
 
   [[nodiscard]] OperatorSite at(uint32_t slot) const;
+  // Nodes of RegionPaths in which open operators are: visit(node), which may change it.
+  void each_region(auto&& visit) {
+    for (Thread& t : x_threads)
+      for (Open& o : t.open) visit(o.around.region);
+  }
+  // Of open operators.
+  void each_label(auto&& visit) const {
+    for (const Thread& t : x_threads)
+      for (const Open& o : t.open) visit(o.label);
+  }
+  // g_scope_trie has another generation: open operators have nodes of it. What is known of labels is
+  // forgotten.
+  void next_generation();
   // A new store has its own strings.
   void forget_string_ids() {
     ++x_generation;
@@ -77,7 +90,6 @@ class OperatorTracker {
   };
   // What a label says of an operator.
   struct Named {
-    bool is_known = false;
     bool is_backward = false;
     uint8_t scope = 0;
     uint32_t name = 0;  // string ID
@@ -105,8 +117,7 @@ class OperatorTracker {
   std::vector<Thread> x_threads;   // by slot
   std::vector<Forward> x_forward;  // direct-mapped
   size_t x_forward_size;
-  uint32_t x_first_label;
-  std::vector<Named> x_named;                     // by label - x_first_label
+  std::unordered_map<uint32_t, Named> x_named;    // by label
   std::unordered_map<uint32_t, Inputs> x_inputs;  // by number
   uint32_t x_instances = 0;
   uint64_t x_generation = 1;

@@ -30,12 +30,13 @@ RegionTracker::~RegionTracker() {
 }
 
 RegionTracker::RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes, GraphTracker* graphs,
-                             OperatorTracker* operators)
+                             OperatorTracker* operators, bool ages)
     : x_calls(calls),
       x_paths(path_bytes, losses),
       x_markers(losses),
       x_graphs(graphs),
-      x_operators(operators) {
+      x_operators(operators),
+      x_ages(ages) {
   // What an earlier session left in the rings (exits after its end) belongs to nobody, and may carry another
   // clock's stamps.
   forget_backward_callers();
@@ -111,6 +112,7 @@ void RegionTracker::apply_next(Store& store, uint32_t slot) {
 void RegionTracker::apply(Store& store, uint32_t slot, const Event& e, uint64_t position) {
   switch (e.kind) {
     case EventKind::kLaunch: {
+      if (x_markers.is_full()) age_start_end_sets(NvtxMarkers::kMaxSets / 2);
       const Place at = work_place(slot, e.task, e.stamp);
       CallSite site{at.node, at.instance, tid_of(slot)};
       site.step = x_step;
@@ -215,6 +217,7 @@ RegionTracker::Place RegionTracker::called_backward_from(uint32_t slot, int64_t 
 }
 
 void RegionTracker::enter(uint32_t slot, const Event& e, uint64_t position) {
+  if (x_ages && x_paths.wants_to_age()) age_paths(x_paths.max_nodes() / 2);
   const Place parent = work_place(slot, e.task, e.stamp);
   ThreadState& t = x_threads[slot];
   OpenRegion& r = t.stacks[e.task].emplace_back();

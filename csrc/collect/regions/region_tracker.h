@@ -27,8 +27,9 @@ namespace cuptiprof {
 class RegionTracker {
  public:
   // Who is told of events of CUDA graphs, and of operators; null: nobody.
+  // `ages`: names of scopes come without end, and those that nobody has any more go.
   RegionTracker(CorrelationMap& calls, Losses& losses, size_t path_bytes = 16u << 20,
-                GraphTracker* graphs = nullptr, OperatorTracker* operators = nullptr);
+                GraphTracker* graphs = nullptr, OperatorTracker* operators = nullptr, bool ages = false);
   ~RegionTracker();
 
   // Takes all events out of all rings and applies those until now, in time order across threads; region rows
@@ -48,6 +49,8 @@ class RegionTracker {
   // Of Python's stacks: each has its rows once.
   FrameTexts& frame_texts() { return x_frame_texts; }
 
+  // How often the numbers of CorrelationMap::start_end have changed.
+  uint32_t start_end_generation() const { return x_set_generation; }
   // Labels of the start/end ranges of CorrelationMap::start_end.
   const std::vector<uint32_t>& start_end_labels(uint32_t set) const { return x_markers.labels(set); }
 
@@ -56,13 +59,25 @@ class RegionTracker {
     forget_texts_of_rows();
     x_frame_texts.forget_string_ids();
   }
-  // The store gave its texts other IDs (Store::age_texts).
+  // Whether names of scopes take so much of their room that older ones should go.
+  bool wants_to_age_scopes() const;
+  // Labels, and nodes of g_scope_trie, of which nothing is open and nothing is on its way, go. After drain(),
+  // so that there are no events of before the last time.
+  void age_scopes();
+  // The store gave its texts other IDs (Store::age).
   void renumber_texts(const std::vector<uint32_t>& now) {
     forget_texts_of_rows();
     x_frame_texts.renumber_texts(now);
   }
 
  private:
+  // Paths go (RegionPaths::age), and all that has their numbers gets the new ones.
+  void age_paths(size_t most);
+  void age_start_end_sets(size_t most);  // the same, of NvtxMarkers
+  // Every node of a path that is open: visit(node), which may change it.
+  void each_open_node(auto&& visit);
+  // Labels that are open, or that calls in the window have.
+  std::vector<uint32_t> labels_in_use();
   void forget_texts_of_rows() {
     x_paths.forget_string_ids();
     if (x_operators) x_operators->forget_string_ids();
@@ -147,6 +162,8 @@ class RegionTracker {
   NvtxMarkers x_markers;
   GraphTracker* x_graphs;
   OperatorTracker* x_operators;
+  const bool x_ages;
+  uint32_t x_set_generation = 0;
   std::vector<ThreadState> x_threads;
   std::vector<Token> x_tokens;  // the newest ones, direct-mapped by number
   std::vector<Backward> x_backward;

@@ -6,7 +6,15 @@
 
 namespace cuptiprof {
 
-const ScopeTexts::Columns& ScopeTexts::of(Store& store, uint32_t node) {
+ScopeTexts::Columns ScopeTexts::lost(Store& store) const {
+  const uint32_t text = store.lost_text();
+  const bool either = x_any_nvtx || x_any_operator;
+  return {x_any_nvtx || !either ? text : 0, x_any_operator || !either ? text : 0, false};
+}
+
+ScopeTexts::Columns ScopeTexts::of(Store& store, uint32_t node) {
+  if (!g_scope_trie.holds(node)) [[unlikely]]
+    return lost(store);
   const auto [found, is_new] = x_known.try_emplace(node);
   if (is_new) {
     Columns& columns = found->second;
@@ -14,6 +22,8 @@ const ScopeTexts::Columns& ScopeTexts::of(Store& store, uint32_t node) {
     columns.nvtx = store.text(nvtx_ranges(labels));
     columns.operators = store.text(operator_path(labels));
     for (const uint32_t label : labels) columns.backward |= is_backward_scope(scope_label(label));
+    x_any_nvtx |= columns.nvtx != 0;
+    x_any_operator |= columns.operators != 0;
   }
   return found->second;
 }

@@ -15,12 +15,16 @@ class ScopeTexts {
     bool backward = false;             // an operator of backward is among them
   };
 
-  const Columns& of(Store& store, uint32_t node);
-  // A new store has its own strings.
+  // Of a node that is too old kLostName, which is counted.
+  Columns of(Store& store, uint32_t node);
+  // A new store has its own strings, or g_scope_trie another generation.
   void forget_string_ids() { x_known.clear(); }
 
  private:
+  Columns lost(Store& store) const;
+
   std::unordered_map<uint32_t, Columns> x_known;
+  bool x_any_nvtx = false, x_any_operator = false;  // were there, ever
 };
 
 }  // namespace cuptiprof

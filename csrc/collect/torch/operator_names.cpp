@@ -12,7 +12,8 @@
 namespace cuptiprof::torch {
 namespace {
 
-// A name of the process, kept for good: there are as many as the program has operators.
+// A name of the process, kept for good. A program has so many operators; where it makes names without end
+// (record_function), those that find no place here are looked up by text each time, which takes a lock.
 struct KnownName {
   std::atomic<uint32_t> label;  // of the session whose first label is not above it
   uint32_t length;
@@ -93,10 +94,7 @@ uint32_t operator_label(const char* name, uint8_t scope) noexcept {
     const uint64_t hash = hash_of(text, scope);
     known = find_name(hash, text, scope);
     if (!known) known = add_name(hash, text, scope);
-    if (!known) {
-      count(g_labels_lost);
-      return label_of_name(kOtherScopes, scope);
-    }
+    if (!known) return label_of_name(text, scope);
     seen.store(known, std::memory_order_release);
   }
   uint32_t label = known->label.load(std::memory_order_relaxed);
