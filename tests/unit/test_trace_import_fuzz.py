@@ -1,6 +1,6 @@
 """Damaged trace files: opening one gives a result or an error of ours, and what was opened can be shown, saved and exported.
 
-As a program it goes on for as long as it is told: ``python tests/unit/test_trace_import_fuzz.py --minutes 10``, each file in a limit of
+As a program it goes on for as long as it is told: ``PYTHONPATH=tests python tests/unit/test_trace_import_fuzz.py --minutes 10``, each file in a limit of
 time, all of them in a limit of memory.
 """
 
