@@ -48,6 +48,17 @@ def waited(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
     return condition()
 
 
+def all_read(rec: recorder, device: SimDevice, launched: int) -> bool:
+    """The decoder has seen that many kernels."""
+
+    def came() -> bool:
+        assert device._lib.cuptiActivityFlushAll(0) == 0
+        return rec._session._session.counts()["kernels_received"] >= launched
+
+    device.synchronize()
+    return waited(came)
+
+
 def looked_after(rec: recorder) -> Callable[[], bool]:
     """Whether the decoder has looked since."""
     counts = rec._session._session.counts
@@ -64,8 +75,7 @@ def requests(rec: recorder, device: SimDevice, scope: Scope, numbers: range) -> 
         with scope(f"request {i}"):
             device.launch("gemm", grid=(i, 1, 1))
         if i % AT_ONCE == 0:
-            device.synchronize()
-            assert waited(lambda got=i: rec._session._session.counts()["kernels_received"] >= got)
+            assert all_read(rec, device, i)
 
 
 def told(taken: Result, column: str, around: str = "") -> list[int]:
@@ -87,9 +97,7 @@ def test_names_age(device: SimDevice, tmp_path: Path, live: bool) -> None:
                 for i in range(1500):
                     device.launch(f"generated_{launched + i:07d}_{'x' * 60}")
                 launched += 1500
-                device.synchronize()
-                got = launched  # the decoder keeps up, so that no record is lost
-                assert waited(lambda got=got: rec._session._session.counts()["kernels_received"] >= got)
+                assert all_read(rec, device, launched)  # the decoder keeps up, so that no record is lost
                 if part == 10:
                     early = cuptiprof.open(rec.trigger())
                     assert early.kernels["name"][-1].startswith(f"generated_{launched - 1:07d}")
