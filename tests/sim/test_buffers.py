@@ -19,8 +19,8 @@ def leave_a_buffer_behind(device: Device, name: str, count: int, **keywords: str
     """A session whose flushes all fail, so that CUPTI keeps what it wrote until it is asked again."""
     sim = SimDevice()
     with cuptiprof.profile(device=device, activities=["kernel"], **keywords) as prof:  # type: ignore[arg-type]
-        sim.launch(name, count=count)
         sim.inject(Fault.FAIL_CALL, "cuptiActivityFlushAll", a=999)
+        sim.launch(name, count=count)
     sim.clear_faults()
     assert len(prof.result().kernels) == 0 and prof.result().losses["unreconciled_launches"] == count
     return prof.result()
