@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import cuptiprof
-from cuptiprof.sim.sim_device import Flag, Op, SimDevice
+from cuptiprof.sim.sim_device import Fault, Flag, Op, SimDevice
 
 LONG = 400_000_000  # ns of the real clock
 
@@ -56,9 +56,11 @@ def test_records_come_while_the_session_runs(sim: SimDevice) -> None:
 def test_a_plain_flush_withholds_a_buffer_with_one_unfinished_record(sim: SimDevice) -> None:
     """What the stand-in must do for the test below to mean anything."""
     with cuptiprof.profile(device="sim", activities=["kernel"]) as prof:
+        sim.inject(Fault.FAIL_CALL, "cuptiActivityFlushAll", a=999)  # the decoder's own
         sim.launch("short", count=10)
         sim.synchronize()
         sim.launch("long", duration_ns=LONG)
+        sim.clear_faults()
         for _ in range(10):
             assert sim._lib.cuptiActivityFlushAll(0) == 0
             time.sleep(0.01)

@@ -59,9 +59,11 @@ def test_a_buffer_of_another_client_is_left_alone(sim: SimDevice, other: OtherCl
 def test_a_client_that_takes_our_place_is_noticed(sim: SimDevice, other: OtherClient) -> None:
     device = open_device("sim")
     with cuptiprof.profile(device=device) as prof:
+        sim.inject(Fault.FAIL_CALL, "cuptiActivityFlushAll", a=999)  # CUPTI holds a buffer of ours
         sim.launch("before", count=100)
         sim.synchronize()
         other.register()
+        sim.clear_faults()
         sim.launch("after", count=2000)
         sim.synchronize()
     r = prof.result()
