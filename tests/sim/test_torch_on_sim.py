@@ -36,6 +36,7 @@ for step in range(2):
 torch.cuda.synchronize()
 assert torch.cuda.current_device() == 0 and "simulated" in torch.cuda.get_device_name()
 assert 0 < start.elapsed_time(end) < 60_000 and end.query()
+assert isinstance(start, torch.cuda.Event) and not isinstance(loss, torch.cuda.Event)
 print(loss.item(), x.new_zeros(3, device=WHERE).sum().item(), torch.zeros(2).to(0).device)
 """
 

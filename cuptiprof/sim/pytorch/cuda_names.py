@@ -55,7 +55,11 @@ class CudaNames:
             (torch.cuda, "set_device", lambda device: None),
             (torch.cuda, "current_device", lambda: 0),
             (torch.cuda, "get_device_name", lambda device=None: f"{self._name} (simulated)"),
-            (torch.cuda, "Event", functools.partial(_SimulatedEvent, self)),
+            (
+                torch.cuda,
+                "Event",
+                type("Event", (_SimulatedEvent,), {"_names": self}),
+            ),  # a class: torch asks isinstance
             (torch.cuda, "cudart", lambda: window),
             (torch.cuda.profiler, "start", window.cudaProfilerStart),
             (torch.cuda.profiler, "stop", window.cudaProfilerStop),
@@ -108,9 +112,11 @@ class CudaNames:
 class _SimulatedEvent:
     """torch.cuda.Event, with the simulated GPU's times."""
 
-    def __init__(self, names: CudaNames, enable_timing: bool = False, **kwargs: Any) -> None:
-        self._sim = names._sim
-        self._number = names._event_number()
+    _names: CudaNames
+
+    def __init__(self, enable_timing: bool = False, **kwargs: Any) -> None:
+        self._sim = self._names._sim
+        self._number = self._names._event_number()
 
     def record(self, stream: Any = None) -> None:
         self._sim.call(Op.EVENT_RECORD, event=self._number)
