@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
+#include "collect/torch/collective_records.h"
 #include "collect/torch/operator_observer.h"
 #include "collect/torch/operator_trial.h"
 
@@ -66,6 +68,29 @@ void register_torch(py::module_& m) {
       "operators "
       "from here on.");
   m.def("knows_torch", &torch::knows_torch, "know_torch() was called.");
+  m.def(
+      "reads_collectives",
+      [](const std::string& path) { return torch::find_collective_facts(required_library(path).handle); },
+      py::arg("path"), "Whether what this torch's backends say of collectives can be read.");
+  m.def("keep_collectives", &torch::keep_collectives, py::arg("room"),
+        "So many records of collectives are kept from here on until they are taken; 0: none.");
+  m.def(
+      "take_collectives",
+      [] {
+        const torch::TakenCollectives taken = torch::take_collectives();
+        py::list out;
+        for (const torch::CollectiveRecord& r : taken.records) {
+          const torch::CollectiveFacts& f = r.facts;
+          out.append(py::make_tuple(r.start, r.end, r.thread, visible_text(f.name), visible_text(f.group),
+                                    visible_text(f.group_description), visible_text(f.type), f.in_elements,
+                                    f.out_elements, f.rank, f.group_size, f.first_rank, f.rank_stride,
+                                    f.sequence, f.is_async));
+        }
+        return py::make_tuple(out, taken.lost);
+      },
+      "[(start, end, thread, name, group, description, type, elements given and got, rank, ranks of the "
+      "group, the first and the distance between them, number in the group, whether asynchronous), ...] of "
+      "collectives that ended since, and for how many there was no room.");
 }
 
 }  // namespace cuptiprof

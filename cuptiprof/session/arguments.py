@@ -154,6 +154,7 @@ def check_arguments(
         else list(sources or []),
     }
     kinds = kinds_of(recorded["activities"])
+    collectives = COLLECTIVES in (recorded["activities"] or ())
     kernel_filter = _make_filter(kernels, regions, launch_skip, launch_count)
     try:
         budget_bytes = parse_bytes(budget, "budget")
@@ -174,7 +175,7 @@ def check_arguments(
         recorded=recorded,
         kinds=kinds,
         allocator=ALLOCATOR in (recorded["activities"] or ()),
-        collectives=COLLECTIVES in (recorded["activities"] or ()),
+        collectives=collectives,
         filter=kernel_filter,
         keep=keep,
         budget=budget_bytes,
@@ -187,7 +188,7 @@ def check_arguments(
         profile_from_start=profile_from_start,
         share_cupti=share_cupti,
         system_interval=_system_interval(system),
-        sources=_with_those_of(kernel_filter, parse_sources(sources)),
+        sources=_with_those_of(kernel_filter, collectives, parse_sources(sources)),
     )
 
 
@@ -222,12 +223,14 @@ def _system_interval(system: bool | int | float | str) -> int:
 _SHORTEST_NS, _LONGEST_NS = 10_000_000, 10_000_000_000
 
 
-def _with_those_of(kernel_filter: KernelFilter | None, sources: Sources) -> Sources:
+def _with_those_of(kernel_filter: KernelFilter | None, collectives: bool, sources: Sources) -> Sources:
     """A session must know what its filter names (NVTX ranges, operators: the cheap way will do; modules), and operators where modules
-    are asked for: backward knows by them whose it is."""
+    are asked for, because backward knows by them whose it is, and collectives, which backends tell of beside them."""
     if kernel_filter is not None:
         sources = _with_what_is_named(kernel_filter, sources)
-    return replace(sources, operators=sources.operators or _CHEAP.operators) if sources.modules else sources
+    if sources.modules or collectives:
+        sources = replace(sources, operators=sources.operators or _CHEAP.operators)
+    return sources
 
 
 _CHEAP = parse_sources({"nvtx": "launch", "operators": "launch"})

@@ -1,7 +1,8 @@
 """Calls of torch.distributed that communicate, followed while a session with the activity "collectives" runs.
 
 The functions of ``torch.distributed`` are others inside, and themselves again after; torch is never imported here. What C++ starts by
-itself (the gradients' all-reduce of DistributedDataParallel) does not pass here: those are operators (``c10d::...``).
+itself (the gradients' all-reduce of DistributedDataParallel) does not pass here: of those the backend's own records tell
+(:mod:`cuptiprof.session.collective_records`), or else operators (``c10d::...``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 from cuptiprof import _core
 from cuptiprof.regions.when_imported import WhenImported
+from cuptiprof.session.collective_records import CollectiveRecord, outside_of, taken_records
 
 _MODULE = "torch.distributed.distributed_c10d"
 _BYTES_OF_A_CALL = 512
@@ -87,10 +89,12 @@ class CollectiveCalls:
     """Entered when a session starts, left when it has ended; :meth:`take` gives what was called since the last time."""
 
     def __init__(self, budget: int) -> None:
-        self._calls: deque[CollectiveCall] = deque(maxlen=max(budget // _SHARE // _BYTES_OF_A_CALL, _FEWEST))
+        self._room = max(budget // _SHARE // _BYTES_OF_A_CALL, _FEWEST)
+        self._calls: deque[CollectiveCall] = deque(maxlen=self._room)
         self._lost = 0
         self._undo: list[Callable[[], None]] = []
-        self._inside = threading.local()
+        self._begun: dict[int, int] = {}
+        """Of calls that run now: system thread ID -> start."""
         self._groups: dict[int, tuple[Any, GroupFacts]] = {}
 
     def __enter__(self) -> CollectiveCalls:
@@ -101,6 +105,7 @@ class CollectiveCalls:
             waiting = WhenImported(_MODULE, self._follow)
             self._undo.append(waiting.remove)
             waiting.wait()
+        _core.keep_collectives(self._room)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -108,14 +113,34 @@ class CollectiveCalls:
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()
+        _core.keep_collectives(0)
 
     def take(self) -> tuple[list[CollectiveCall], int]:
-        """The calls that ended since, in order, and how many more there was no room for."""
-        calls, lost = list(self._calls), self._lost
+        """The calls that ended since, by start, and how many more there was no room for."""
+        records, lost = taken_records()
+        begun = dict(self._begun)  # after the records and before the calls: what made a record is in one of them
+        calls, lost = list(self._calls), lost + self._lost
         for _ in calls:
             self._calls.popleft()
         self._lost = 0
-        return calls, lost
+        by_name = self._groups_by_name()
+        calls += [
+            _of_record(record, by_name)
+            for record in outside_of(records, [(call.thread, call.start, call.end) for call in calls], begun)
+        ]
+        return sorted(calls, key=lambda call: call.start), lost
+
+    def _groups_by_name(self) -> dict[str, GroupFacts]:
+        """Those of torch that are there now, and this rank is part of."""
+        module: Any = sys.modules.get(_MODULE)
+        out: dict[str, GroupFacts] = {}
+        try:
+            for group in list(module._world.pg_names) if module is not None else ():
+                if (facts := self._group(module, group)) is not None:
+                    out[facts.name] = facts
+        except Exception:
+            return out  # of a torch that keeps them otherwise; the records have what is needed most
+        return out
 
     def _follow(self, module: ModuleType) -> None:
         for name, what in _WHAT.items():
@@ -144,20 +169,22 @@ class CollectiveCalls:
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if getattr(self._inside, "a_call", False):  # an older name calls the newer one, send calls isend
+            thread = threading.get_native_id()
+            if thread in self._begun:  # an older name calls the newer one, send calls isend
                 return original(*args, **kwargs)
-            self._inside.a_call = True
-            start = _core.now_ns()
+            start = self._begun[thread] = _core.now_ns()
             try:
                 return original(*args, **kwargs)
             finally:
                 end = _core.now_ns()
-                self._inside.a_call = False
-                self._keep(module, name, what, {**dict(zip(names, args, strict=False)), **kwargs}, start, end)
+                self._keep(module, name, what, {**dict(zip(names, args, strict=False)), **kwargs}, thread, start, end)
+                del self._begun[thread]
 
         return call
 
-    def _keep(self, module: Any, name: str, what: _What, given: dict[str, Any], start: int, end: int) -> None:
+    def _keep(
+        self, module: Any, name: str, what: _What, given: dict[str, Any], thread: int, start: int, end: int
+    ) -> None:
         try:
             group = given.get("group")
             if group is None:
@@ -169,7 +196,7 @@ class CollectiveCalls:
             dtype = _dtype(given.get(what.given)) or _dtype(given.get(what.got))
             peer = next((given[key] for key in what.peer if isinstance(given.get(key), int)), -1)
             call = CollectiveCall(
-                start, end, threading.get_native_id(), name, facts, dtype, sizes[0], sizes[1], peer, _sequence(group),
+                start, end, thread, name, facts, dtype, sizes[0], sizes[1], peer, _sequence(group),
                 what.always_async or bool(given.get("async_op", False)),
             )  # fmt: skip
         except Exception:
@@ -195,6 +222,20 @@ class CollectiveCalls:
         )
         self._groups[id(group)] = group, facts
         return facts
+
+
+_OF_ANOTHER = ("broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "gather", "scatter", "send", "recv")
+"""what NCCL's backend calls those in which one rank is the root, or the other one"""
+
+
+def _of_record(record: CollectiveRecord, by_name: Mapping[str, GroupFacts]) -> CollectiveCall:
+    facts = by_name.get(record.group) or GroupFacts(
+        record.group, record.group_description, "", json.dumps(record.ranks, separators=(",", ":")) if record.ranks else "", record.group_size
+    )  # fmt: skip
+    return CollectiveCall(
+        record.start, record.end, record.thread, record.name, facts, record.dtype, record.in_bytes, record.out_bytes,
+        record.rank if record.name in _OF_ANOTHER else -1, record.sequence, record.is_async,
+    )  # fmt: skip
 
 
 def _sequence(group: Any) -> int:

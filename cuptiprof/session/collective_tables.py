@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -22,19 +24,21 @@ def add_collectives(
 ) -> None:
     """Put the rows into `tables`, and which kernels are whose into ``kernels.collective``.
 
-    A ``c10d::`` operator inside of a followed call is that call; one outside was called by C++, as DistributedDataParallel does: its group
-    is not known, its size where operators were recorded with shapes, and torch shows the type.
+    A ``c10d::`` operator inside of a followed call, or around what its backend recorded, is that call; another was called by C++, as
+    DistributedDataParallel does, of a backend that records nothing: its group is not known, its size where operators were recorded with
+    shapes, and torch shows the type.
     """
     operators, regions = tables["operators"], tables["regions"]
     strings = operators.strings
     rows = [_of_call(call) for call in calls]
+    known = _ByThread(rows)
     for i in _c10d(operators):
         row = operators.row(i)
-        inside = [r for r in rows if r["thread"] == row["thread"] and r["start"] <= row["start"] <= r["end"]]
-        if inside:
-            inside[0].setdefault("operator_instance", row["instance"])
-            inside[0].setdefault("module", row["module"])
-        else:
+        same = known.inside_or_around(row)
+        for one in same:
+            one.setdefault("operator_instance", row["instance"])
+            one.setdefault("module", row["module"])
+        if not same:
             rows.append(_of_operator(row))
     rows.sort(key=lambda row: row["start"])
     for instance, row in enumerate(rows, 1):
@@ -57,6 +61,23 @@ def add_collectives(
     kernels, api_calls = tables["kernels"], tables["api_calls"]
     if len(table):
         tables["kernels"] = kernels.with_column("collective", lambda own: kernels_of_collectives(table, own, api_calls))
+
+
+class _ByThread:
+    """Calls of each thread, which do not overlap there, by start."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self._of_thread: dict[int, list[dict[str, Any]]] = {}
+        for row in sorted(rows, key=lambda row: row["start"]):
+            self._of_thread.setdefault(row["thread"], []).append(row)
+
+    def inside_or_around(self, span: dict[str, Any]) -> list[dict[str, Any]]:
+        """The call in which the span begins, and those that begin in the span."""
+        mine = self._of_thread.get(span["thread"], [])
+        first = bisect_right(mine, span["start"], key=itemgetter("start"))
+        if first and span["start"] <= mine[first - 1]["end"]:
+            first -= 1
+        return mine[first : bisect_right(mine, span["end"], key=itemgetter("start"))]
 
 
 def _c10d(operators: Table) -> list[int]:

@@ -27,14 +27,38 @@ def looked_up() -> set[str]:
 
 
 def test_releases() -> None:
-    assert {"2.4.1", "2.7.1", "2.15.0"} <= set(RELEASES)
+    assert {"2.4.1", "2.7.1", "2.13.0", "2.15.0"} <= set(RELEASES)
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_what_is_looked_up_is_there(release: str) -> None:
     names = looked_up()
-    assert "_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE" in names
-    assert names <= set(RELEASES[release]["symbols"])
+    assert "_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE" in names and {MADE, KIND} <= names
+    assert names - {MADE, KIND} <= set(RELEASES[release]["symbols"])
+
+
+MADE = (
+    "_ZN5torch19ParamCommsDebugInfoC1ESt5tupleIJNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES7_EEiOS7_llN3c10"
+    "10ScalarTypeESt6vectorIlSaIlEESE_iii"
+)
+KIND = "_ZN3c1013DebugInfoKind16PARAM_COMMS_INFOE"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_backends_say_of_collectives(release: str) -> None:
+    """As in 2.13, where a session's trial finds it as declared (tests/sim/test_collective_records.py), or not to be called."""
+    layout, read = RELEASES[release], RELEASES["2.13.0"]
+    symbols = set(layout["symbols"])
+    assert (KIND in symbols) == (layout["debug_info_kind.size"] == 8)
+    assert ({MADE, f"{MADE}b"} & symbols != set()) == (not layout["old_strings"])
+    source = (ROOT / "csrc" / "collect" / "torch" / "collective_facts.cpp").read_text()
+    assert layout["comms.size"] <= int(re.findall(r"kRoom = (\d+)", source)[0])
+    if not layout["old_strings"]:
+        later = {"comms.size", "comms.is_async", "comms.sequence"}
+        of_all = {field for field in read if field.startswith("comms.")} - later
+        assert {f: layout[f] for f in of_all} == {f: read[f] for f in of_all}
+        assert all(layout.get(f, read[f]) == read[f] for f in ("comms.is_async", "comms.sequence"))
+        assert (f"{MADE}b" in symbols) == ("comms.is_async" in layout)
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -18,6 +18,7 @@ import cuptiprof
 from cuptiprof.analysis.collectives.collective_work import bus_factor, kernels_of_collectives, message_bytes
 from cuptiprof.data.element_types import element_count, element_size, type_name
 from cuptiprof.session.collective_calls import CollectiveCall, GroupFacts
+from cuptiprof.session.collective_records import CollectiveRecord, outside_of
 from cuptiprof.session.collective_tables import add_collectives
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -228,3 +229,41 @@ def test_what_c_plus_plus_calls_by_itself_is_an_operator_s() -> None:
         ("_allgather_base_", "", "", "float32", 16, 32, 3, "", "", 0),
     ]
     assert losses["budget_evicted"] == 4 and [row["instance"] for row in rows] == [1, 2, 3, 4]
+
+
+def test_an_operator_around_what_its_backend_recorded() -> None:
+    """It says which operator and module that is, once or of several, and is no row of its own."""
+    group = GroupFacts("0", "default_pg", "nccl", "[0,1]", 2)
+    recorded = [
+        CollectiveCall(start, start + 10, thread, "allreduce", group, "float32", 40, 40, -1, start, True)
+        for thread, start in ((1, 110), (1, 125), (1, 310), (2, 110))
+    ]
+    operators = [operator(1, "c10d::allreduce_coalesced_", 100, module="head"), operator(2, "c10d::allreduce_", 300)]
+    result = make_result({"operators": operators, "regions": [], "kernels": []})
+    add_collectives(recorded, 0, result.tables, {"budget_evicted": 0}, None)
+    rows = list(result.tables["collectives"].rows())
+    assert [(row["thread"], row["start"], row["operator_instance"], row["module"]) for row in rows] == [
+        (1, 110, 1, "head"), (2, 110, 0, ""), (1, 125, 1, "head"), (1, 310, 2, ""),
+    ]  # fmt: skip
+
+
+def test_records_of_followed_calls_are_these() -> None:
+    def record(thread: int, start: int) -> CollectiveRecord:
+        return CollectiveRecord(start, start + 5, thread, "allreduce", "0", "", "float", 8, 8, 0, 4, 2, 1, 3, False)
+
+    records = [record(1, 105), record(1, 130), record(1, 205), record(2, 105), record(2, 400), record(3, 90)]
+    calls = [(1, 100, 120), (1, 200, 220), (2, 50, 60)]
+    alone = outside_of(records, calls, {2: 390, 3: 100})
+    assert [(one.thread, one.start) for one in alone] == [(1, 130), (2, 105), (3, 90)]
+    one = alone[0]
+    assert (one.dtype, one.in_bytes, one.ranks) == ("float32", 32, [2, 3, 4, 5])
+    assert one._replace(group_size=1, rank_stride=0).ranks == [2]
+    for odd in (
+        {"first_rank": -1},
+        {"rank_stride": 0},
+        {"rank_stride": -1},
+        {"group_size": 0},
+        {"group_size": 2**31 - 1},
+    ):
+        assert one._replace(**odd).ranks == []
+    assert one._replace(in_elements=-1).in_bytes == 0 and one._replace(element_type="other").in_bytes == 0

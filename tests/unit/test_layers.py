@@ -25,7 +25,7 @@ ROOMS: dict[str, set[str]] = {
     "collect/graphs": {"store", "threads"},
     "collect/regions": {"base", "cupti", "store", "threads", "launch", "collect/buffers", "collect/graphs"},
     "collect/nvtx": {"base", "nvtx", "filter", "threads", "launch", "collect/regions"},
-    "collect/torch": {"store", "threads", "collect/regions"},
+    "collect/torch": {"base", "store", "threads", "collect/regions"},
     "collect/records": {
         *("base", "cupti", "store", "threads", "filter"),
         *("collect/buffers", "collect/graphs", "collect/regions"),

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <string_view>
 #include <vector>
 
 namespace cuptiprof {
@@ -49,7 +48,6 @@ InputSlot* slot_of_inputs(uint64_t hash) noexcept {
   return nullptr;
 }
 
-// As c10's TypeMeta calls them; other types have no name here, as undefined tensors have none.
 constexpr std::string_view kTypeNames[] = {"unsigned char",
                                            "signed char",
                                            "short int",
@@ -104,7 +102,7 @@ class InputWriter {
         const auto type = static_cast<uint16_t>(word >> 32);
         const bool is_known = type < std::size(kTypeNames);
         sizes(count, is_known);
-        return type_is(is_known ? kTypeNames[type] : "");
+        return type_is(element_type_name(type));
       }
       case InputKind::kTensorList:
         x_out.shapes += '[';
@@ -143,6 +141,10 @@ class InputWriter {
 };
 
 }  // namespace
+
+std::string_view element_type_name(uint16_t type) noexcept {
+  return type < std::size(kTypeNames) ? kTypeNames[type] : std::string_view();
+}
 
 uint32_t operator_inputs_id(std::span<const uint64_t> inputs) noexcept try {
   const uint64_t hash = hash_of_inputs(inputs);

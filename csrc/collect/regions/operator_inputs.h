@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace cuptiprof {
 
@@ -17,6 +18,9 @@ constexpr uint64_t input_word(InputKind kind, uint16_t type = 0, uint32_t count 
 
 // The number of these inputs, from 1; 0: there is no room for more. At first sight it locks and allocates.
 uint32_t operator_inputs_id(std::span<const uint64_t> inputs) noexcept;
+
+// As c10's TypeMeta calls this ScalarType; empty: unknown, as of undefined tensors.
+std::string_view element_type_name(uint16_t type) noexcept;
 
 // JSON, as torch.profiler's traces have them: "[[8, 16], [], [[2, 3], [2, 3]]]" and "[\"float\", \"Scalar\",
 // \"TensorList\"]".

@@ -6,6 +6,7 @@
 
 #include "collect/regions/operator_inputs.h"
 #include "collect/regions/regions.h"
+#include "collect/torch/collective_records.h"
 #include "collect/torch/operator_modules.h"
 #include "collect/torch/operator_names.h"
 #include "threads/thread_slots.h"
@@ -49,6 +50,8 @@ NoContext operator_begins(const RecordFunction& call) {
   }
   const auto scope = field<uint8_t>(call, g_layout.scope);
   const char* name = g_library.name(&call);
+  if (is_collective(name)) [[unlikely]]
+    collective_begins(call, slot->tid.load(std::memory_order_relaxed));
   const uint32_t label = operator_label(name, scope);
   const uint64_t forward_thread =
       scope == kBackwardScope ? field<uint64_t>(call, g_layout.forward_thread) : 0;
@@ -110,6 +113,8 @@ void ends_elsewhere(ThreadSlot& slot, uint64_t call, uint64_t thread) noexcept {
 }
 
 void operator_ends(const RecordFunction& call, void*) {
+  if (g_open_collectives.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    collective_ends(call);
   ThreadSlot* slot = this_thread_slot();
   if (!slot) [[unlikely]]
     return count(g_beyond_slots);
@@ -159,6 +164,7 @@ void know_torch(const Library& library, const Layout& layout, const InputLayout&
     g_layout = layout;
     g_input_layout = inputs;
     g_library = library;
+    find_collective_facts(library.handle);
   }
   attach();
 }

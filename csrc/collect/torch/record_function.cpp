@@ -19,6 +19,7 @@ Library find_library(const std::string& path) {
   if (!found) return {};
   // The handle is kept: what calls us must not be unloaded.
   Library library;
+  library.handle = found;
   const bool all =
       look_up(found, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE", library.add_global_callback) &&
       look_up(found, "_ZN2at14removeCallbackEm", library.remove_callback) &&

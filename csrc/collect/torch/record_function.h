@@ -44,6 +44,7 @@ struct Library {
   const char* (*name)(const RecordFunction*) = nullptr;
   uint64_t (*current_thread)() = nullptr;  // torch's own number of the calling thread, from 1
   uint64_t (*next_node)() = nullptr;       // number of the node of backward that this thread makes next
+  void* handle = nullptr;                  // dlopen's
 
   explicit operator bool() const { return add_global_callback != nullptr; }
 };

@@ -19,9 +19,11 @@ from pathlib import Path
 _PROBE = """
 #include <ATen/record_function.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 #include <cstddef>
 using Call = at::RecordFunction;
 using Callback = at::RecordFunctionCallback;
+using Comms = torch::ParamCommsDebugInfo;
 extern "C" const unsigned long layout[] = {
     %s
 };
@@ -47,11 +49,28 @@ FIELDS = {
     "scope.user": "(unsigned long)at::RecordScope::USER_SCOPE",
     "debug_info_kind.size": "sizeof(c10::DebugInfoKind)",
     "debug_info.size": "sizeof(c10::DebugInfoBase)",
+    "comms.group": "offsetof(Comms, pgName_)",
+    "comms.rank": "offsetof(Comms, rank_)",
+    "comms.group_size": "offsetof(Comms, worldSize_)",
+    "comms.name": "offsetof(Comms, collectiveName_)",
+    "comms.in_elements": "offsetof(Comms, inMessageNelems_)",
+    "comms.out_elements": "offsetof(Comms, outMessageNelems_)",
+    "comms.type": "offsetof(Comms, dType_)",
+    "comms.in_splits": "offsetof(Comms, inputSplitSizes_)",
+    "comms.first_rank": "offsetof(Comms, globalRankStart_)",
+    "comms.rank_stride": "offsetof(Comms, globalRankStride_)",
+    "comms.ranks": "offsetof(Comms, groupRanks_)",
+    "comms.is_async": "offsetof(Comms, isAsynchronizedOp_)",
+    "comms.sequence": "offsetof(Comms, sequenceNumber_)",
+    "comms.size": "sizeof(Comms)",
 }
 """Name -> what the compiler is asked for."""
+_LATER = {"comms.is_async": "isAsynchronizedOp_", "comms.sequence": "sequenceNumber_"}
+"""Fields that older releases do not have."""
 
 _SYMBOLS = re.compile(
     r"_ZNK?(2at14RecordFunction|2at17addGlobalCallback|2at14removeCallback|3c1020ThreadLocalDebugInfo|2at15sequence_number|"
+    r"3c1013DebugInfoKind16PARAM_COMMS_INFO|5torch19ParamCommsDebugInfoC1|"
     r"5torch8autograd(25get_current_graph_task_id|16get_current_node))"
 )
 _LIBRARIES = ("torch/lib/libtorch_cpu.so", "torch/lib/libc10.so")
@@ -73,12 +92,14 @@ def layout_of(wheel: Path) -> dict[str, object]:
 
 def _offsets(folder: Path, old_strings: bool) -> dict[str, int]:
     probe = folder / "probe.cpp"
-    probe.write_text(_PROBE % ",\n    ".join(FIELDS.values()))
+    comms = (folder / "torch/include/torch/csrc/distributed/c10d/ParamCommsUtils.hpp").read_text()
+    fields = {name: field for name, field in FIELDS.items() if name not in _LATER or _LATER[name] in comms}
+    probe.write_text(_PROBE % ",\n    ".join(fields.values()))
     command = ["g++", "-std=c++20", "-fno-access-control", "-w", "-S", "-o", "-", f"-I{folder / 'torch/include'}",
                f"-D_GLIBCXX_USE_CXX11_ABI={int(not old_strings)}", str(probe)]  # fmt: skip
     assembly = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    numbers = re.findall(r"\t\.(quad|zero)\t(\d+)", assembly[assembly.index("\nlayout:") :])[: len(FIELDS)]
-    return dict(zip(FIELDS, (0 if kind == "zero" else int(n) for kind, n in numbers), strict=True))
+    numbers = re.findall(r"\t\.(quad|zero)\t(\d+)", assembly[assembly.index("\nlayout:") :])[: len(fields)]
+    return dict(zip(fields, (0 if kind == "zero" else int(n) for kind, n in numbers), strict=True))
 
 
 def _exported(library: Path) -> list[str]:
@@ -90,4 +111,4 @@ def _exported(library: Path) -> list[str]:
 
 if __name__ == "__main__":
     wheels = sorted(map(Path, sys.argv[1:]))
-    print(json.dumps({wheel.name.split("-")[1]: layout_of(wheel) for wheel in wheels}, indent=1))
+    print(json.dumps({re.split(r"[-+]", wheel.name)[1]: layout_of(wheel) for wheel in wheels}, indent=1))
