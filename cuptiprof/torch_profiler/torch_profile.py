@@ -42,6 +42,8 @@ class TorchProfile(profile):
         with_modules: the ``torch.nn.Module`` of operators and launches, backward included.
         experimental_config: of it the metrics are taken (``profiler_metrics``).
         execution_trace_observer: started and stopped with the recording.
+        acc_events: ``key_averages`` and ``events`` are of all cycles until now, whose tables are kept for it; what is written is of the
+            last one.
         custom_trace_id_callback: names each cycle; default: a random number.
         post_processing_timeout_s: of no effect, since there is nothing to wait for: tables are made of columns.
         use_cuda: torch's old name of ProfilerActivity.CUDA.
@@ -71,11 +73,6 @@ class TorchProfile(profile):
         **options: Any,
     ) -> None:
         check_keywords(options, TorchProfile.__init__)
-        if acc_events:
-            raise SessionError(
-                "acc_events=True: cycles are not added up",
-                hint="one cycle with more active steps, or save each in on_trace_ready (prof.save(...))",
-            )
         if on_trace_ready is not None and options.get("on_ready") is not None:
             raise SessionError("on_trace_ready and on_ready are the same", hint="give one of them")
         groups = parse_groups(activities)
@@ -89,6 +86,8 @@ class TorchProfile(profile):
             "with_modules": with_modules,
         }
         self._told = False
+        self._adds_cycles = acc_events
+        self._earlier: list[Result] = []
         self._user_metadata: dict[str, Any] = {}
         self._observer = execution_trace_observer
         self._name_cycle = custom_trace_id_callback or (lambda: uuid.uuid4().hex.upper())
@@ -126,6 +125,8 @@ class TorchProfile(profile):
 
     def start(self) -> TorchProfile:
         """Begin; see ``cuptiprof.profile.start``."""
+        if self._adds_cycles and self.state == "stopped":
+            self._keep_cycle()
         super().start()
         self._next_cycle()
         self._observe()
@@ -145,6 +146,8 @@ class TorchProfile(profile):
             self._observer.stop()
         super().step()
         if saves:
+            if self._adds_cycles:
+                self._keep_cycle()
             self._next_cycle()
         self._observe()
 
@@ -160,7 +163,7 @@ class TorchProfile(profile):
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> KeyAverages:
-        """torch.profiler's averages; see :meth:`cuptiprof.Result.key_averages`.
+        """torch.profiler's averages, with ``acc_events`` of all cycles; see :meth:`cuptiprof.Result.key_averages`.
 
         Raises:
             SessionError: not finished, or ``group_by_overload_name``.
@@ -170,11 +173,16 @@ class TorchProfile(profile):
                 "group_by_overload_name: overloads are not recorded",
                 hint="record_shapes=True and group_by_input_shape=True tell most of them apart",
             )
-        return self.result().key_averages(group_by_input_shape, group_by_stack_n)
+        cycles = [cycle.key_averages(group_by_input_shape, group_by_stack_n) for cycle in self._cycles()]
+        return KeyAverages.of_cycles(cycles) if self._adds_cycles else cycles[-1]
 
     def events(self) -> Any:
-        """torch's own EventList of FunctionEvents: one Python object an event."""
-        return function_events(self.result())
+        """torch's own EventList of FunctionEvents: one Python object an event; with ``acc_events`` the last cycle's, then those before."""
+        *earlier, last = self._cycles()
+        out = function_events(last)
+        for cycle in earlier:
+            out.extend(function_events(cycle))
+        return out
 
     def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:
         """``result().export_chrome_trace(path)``; `use_python_export` chooses between torch's writers and is of no effect."""
@@ -250,6 +258,14 @@ class TorchProfile(profile):
             self._told = True
             text = f"{', '.join(asked)}: shapes of operators were not recorded; tables have no Input Shapes, and no FLOPs by formula"
             warn_caller(OperatorsWarning(text))
+
+    def _cycles(self) -> list[Result]:
+        """Those that are added up, the last one last."""
+        last = self.result()
+        return [*(cycle for cycle in self._earlier if cycle is not last), last]
+
+    def _keep_cycle(self) -> None:
+        self._earlier = self._cycles()
 
     def _next_cycle(self) -> None:
         self._trace_id = str(self._name_cycle())

@@ -34,7 +34,6 @@ def test_names_are_torchs_own() -> None:
 @pytest.mark.parametrize(
     "options,said",
     [
-        ({"acc_events": True}, "one cycle with more active steps"),
         ({"activities": []}, "ProfilerActivity.CPU"),
         ({"activities": ["CPUU"]}, "single kinds"),
         ({"activities": [torch.profiler.ProfilerActivity.XPU]}, "torch.profiler has the others"),
@@ -48,6 +47,48 @@ def test_what_is_not_there_is_refused(options: dict[str, Any], said: str) -> Non
     with pytest.raises(SessionError) as refused:
         profiler.profile(device="sim", **options)
     assert said in str(refused.value)
+
+
+def test_cycles_added_up() -> None:
+    """acc_events, as torch's own: calls of all cycles until now, in on_trace_ready too; its events of all of them."""
+    said: list[list[Any]] = []
+    for module, options in ((profiler, {"device": "sim"}), (torch.profiler, {})):
+        counts: list[Any] = []
+
+        def tell(prof: Any, counts: list[Any] = counts) -> None:
+            counts.append({r.key: r.count for r in prof.key_averages() if r.key in ("aten::matmul", "aten::ones")})
+
+        schedule = module.schedule(wait=1, warmup=1, active=1, repeat=3)
+        with module.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU],
+            schedule=schedule,
+            on_trace_ready=tell,
+            acc_events=True,
+            **options,
+        ) as prof:
+            for step in range(10):
+                for _ in range(step):
+                    work()
+                prof.step()
+        tell(prof)
+        counts.append(sum(event.name == "aten::matmul" for event in prof.events()))
+        said.append(counts)
+    assert said[0] == said[1]
+    assert [cycle["aten::matmul"] for cycle in said[0][:-1]] == [2, 2 + 5, 2 + 5 + 8, 2 + 5 + 8] and said[0][-1] == 15
+
+
+def test_a_session_that_begins_again_adds_to_what_was() -> None:
+    prof = profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], device="sim", acc_events=True)
+    shares = []
+    for times in (1, 2, 3):
+        prof.start()
+        for _ in range(times):
+            work()
+        prof.stop()
+        averages = {row.key: row for row in prof.key_averages()}
+        shares.append((averages["aten::matmul"].count, averages["aten::matmul"].cpu_time_total))
+        assert len(prof.result().operators) and averages["aten::matmul"].count == sum(range(times + 1))
+    assert [count for count, _ in shares] == [1, 3, 6] and shares[0][1] < shares[1][1] < shares[2][1]
 
 
 def test_slips_of_keywords() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cuptiprof.analysis.operator_work.key_stats import key_stats
@@ -100,6 +100,17 @@ _SORT_KEYS = (
 """What a table can be sorted by; "cuda" for "device" is taken, too."""
 
 
+_SUMS = (
+    "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "count", "flops",
+    "device_memory_usage", "self_device_memory_usage",
+)  # fmt: skip
+
+
+def _sums(rows: Iterable[KeyAverage]) -> dict[str, Any]:
+    rows = list(rows)
+    return {name: sum(getattr(row, name) for row in rows) for name in _SUMS}
+
+
 class KeyAverages(list[KeyAverage]):
     """Rows as torch.profiler makes them: one a name of operators, annotations, steps and CUDA calls, and one a kernel, kind of
     copy or set."""
@@ -157,9 +168,20 @@ class KeyAverages(list[KeyAverage]):
 
     def total_average(self) -> KeyAverage:
         """All rows added up, by the name "Total"."""
-        fields = ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "count", "flops",
-                  "device_memory_usage", "self_device_memory_usage")  # fmt: skip
-        return KeyAverage(key="Total", **{name: sum(getattr(row, name) for row in self) for name in fields})
+        return KeyAverage(key="Total", **_sums(self))
+
+    @classmethod
+    def of_cycles(cls, cycles: Sequence[KeyAverages]) -> KeyAverages:
+        """Those of several cycles as one's: equal rows added up, in order of first appearance."""
+        same: dict[tuple[Any, ...], list[KeyAverage]] = {}
+        for row in (row for cycle in cycles for row in cycle):
+            what = (row.key, repr(row.input_shapes), row.stack, row.is_user_annotation, row.is_device)
+            same.setdefault(what, []).append(row)
+        return cls(
+            (replace(rows[0], **_sums(rows)) for rows in same.values()),
+            with_flops=any(cycle._with_flops for cycle in cycles),
+            with_memory=any(cycle._with_memory for cycle in cycles),
+        )
 
     def __repr__(self) -> str:
         return self.table(row_limit=_ROWS_IN_A_REPL)
