@@ -114,6 +114,21 @@ void register_session(py::module_& m) {
       .def("losses", &Session::losses, "[(counter, value), ...]")
       .def("notes", &Session::notes, "What the result should say beside its numbers.")
       .def(
+          "clock_pairs",
+          [](Session& s) {
+            py::list out;
+            for (const ClockPairs::Pair& pair : s.clocks().all()) {
+              py::list one;
+              one.append(pair.run);
+              one.append(pair.unix);
+              out.append(one);
+            }
+            return out;
+          },
+          "[[run clock, Unix time], ...] in ns: at the start, every few seconds, and when one was added.")
+      .def(
+          "add_clock_pair", [](Session& s) { s.clocks().add(); }, "Reads both clocks now.")
+      .def(
           "counts",
           [](const Session& s) {
             const SessionCounts c = s.counts();

@@ -217,7 +217,10 @@ void Session::start(bool armed) {
     d.live = x_live;
     d.ages_texts = x_options.ages_texts;
     d.follows_launches = x_options.activity.follows_launches;
-    d.on_flush = [&activity] { activity.watch_buffers(); };
+    d.on_flush = [this, &activity] {
+      activity.watch_buffers();
+      x_clocks.look();
+    };
     x_decoder = std::make_unique<Decoder>(activity.calls(), activity.pool(), activity.losses(), std::move(d));
     // A program that marks steps is in its first one until it marks the next.
     if (asks_for_steps(x_options)) mark_step(0);
@@ -226,6 +229,7 @@ void Session::start(bool armed) {
     torch::observe_operators(x_options.sources.operators);
     x_state = State::kArmed;
     if (!armed) resume();
+    x_clocks.restart();
   } catch (...) {
     listen_to_nvtx(ScopeLevel::kOff);
     torch::observe_operators({});

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock_pairs.h"
 #include "collect/activity.h"
 #include "collect/records/decoder.h"
 #include "collect/torch/operator_observer.h"
@@ -123,6 +124,8 @@ class Session {
   const char* state() const;
   // What was collected so far, as sums; null unless asked for. Lives on when the session does not.
   std::shared_ptr<LiveSums> live() const { return x_live; }
+  // Since start(), in any state.
+  ClockPairs& clocks() { return x_clocks; }
 
  private:
   enum class State { kIdle, kArmed, kRunning, kPaused, kStopped };
@@ -149,6 +152,7 @@ class Session {
   int x_pid = 0;
   size_t x_table_bytes = 0;
   std::shared_ptr<LiveSums> x_live;  // set once
+  ClockPairs x_clocks;               // before the decoder, whose thread looks at it
   std::unique_ptr<Decoder> x_decoder;
   std::shared_ptr<CounterStrategy> x_counters;
   SessionCounts x_final;

@@ -31,7 +31,6 @@ from cuptiprof.session.schedule import Action, Schedule
 from cuptiprof.session.sources import SourcesArgument
 from cuptiprof.session.step_line import StepLine
 from cuptiprof.session.steps import Step, Steps
-from cuptiprof.session.unix_times import ClockPairs
 from cuptiprof.text.html import html_line
 
 if TYPE_CHECKING:
@@ -229,7 +228,6 @@ class profile:
         self._step = 0
         self._step_start = 0
         self._start_ns = 0
-        self._clocks = ClockPairs()
         self._pauses = Pauses()
 
     def __del__(self) -> None:
@@ -280,7 +278,6 @@ class profile:
                     live=self._onlookers.any,
                     environment=self._system is not None and not self._system.has_gpus,
                 )
-                self._clocks = ClockPairs()
                 self._start_ns = _core.now_ns()
                 if self._arguments.keep == "spill":
                     from cuptiprof.io.spill import Spill
@@ -293,7 +290,6 @@ class profile:
                 if self._spill is not None:
                     self._spill.start()
                 self._start_ns = self._step_start = _core.now_ns()
-                self._clocks = ClockPairs()
                 if not device.simulated:
                     self._opened.enter(TorchProfilerWatch())
                 self._on_device = True
@@ -386,7 +382,7 @@ class profile:
         assert pending is not None
         if pending.stop_ns == 0:
             pending.stop_ns = _core.now_ns()
-            self._clocks.add()
+            self._session.add_clock_pair()
         self._torch.take_rest(pending.torch)
         if pending.made is None:
             run = {**self._run(), **self._pauses.metadata(pending.stop_ns), "stop_time_ns": pending.stop_ns}
@@ -501,7 +497,6 @@ class profile:
             if self._publishing is not None:
                 self._publishing.readings.steps.add(_core.now_ns() - self._step_start)
             self._steps.extend(self._recorded(last))
-            self._clocks.look()
             self._step_start = _core.now_ns()
             self._torch.step()
             session.step(self._step + 1)
@@ -550,7 +545,6 @@ class profile:
         """
         if self._session is None:
             raise SessionError("counts() without start()", hint="call start(), or use `with cuptiprof.profile(...):`")
-        self._clocks.look()  # a recorder asks this often, for weeks
         native = self._session.counts()
         lost = sum(n for name, n in self._session.losses() if name not in ("budget_evicted", "filter_rejected"))
         return {
@@ -579,7 +573,7 @@ class profile:
                 if self._schedule is not None or self._step
                 else None
             )
-            self._clocks.add()
+            session.add_clock_pair()
             now = _core.now_ns()
             run = {**self._run(), **self._pauses.metadata(now), "stop_time_ns": now}
             of_torch = self._torch.so_far()
@@ -701,7 +695,7 @@ class profile:
             **({"note": "; ".join(notes)} if notes else {}),
             **({"nvtx_names": names} if names else {}),
             "start_time_ns": self._start_ns,
-            "clock_pairs": self._clocks.rows(),
+            "clock_pairs": self._session.clock_pairs(),
             "arguments": dict(self._arguments.recorded),
         }
 
