@@ -156,8 +156,9 @@ def in_child() -> None:
         UnknownTorch: it did.
     """
     code = (
-        "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import torch; "
-        "from cuptiprof.session.torch_operators import library_path, tried; tried(torch, library_path(torch))"
+        "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import torch; from cuptiprof import _core; "
+        "from cuptiprof.session.torch_operators import library_path, tried; "
+        "tried(torch, library_path(torch)); _core.reads_collectives(library_path(torch))"
     )
     child = subprocess.run(
         [sys.executable or "python3", "-c", code, json.dumps(sys.path)],
