@@ -36,6 +36,7 @@ class Arguments:
         filter: of kernels= and regions= and how many of those; None: all.
         system_interval: ns between two readings of the system; 0: none are made.
         budget, buffer_size, device_buffer_size: bytes; 0: the default, as with both numbers of buffers.
+        names_operators: of sources the operators are wanted for themselves, not only for collectives, of which backends tell beside them.
     """
 
     recorded: Mapping[str, Any]
@@ -55,6 +56,7 @@ class Arguments:
     share_cupti: bool
     system_interval: int
     sources: Sources
+    names_operators: bool
 
     def native_session(
         self,
@@ -156,6 +158,7 @@ def check_arguments(
     kinds = kinds_of(recorded["activities"])
     collectives = COLLECTIVES in (recorded["activities"] or ())
     kernel_filter = _make_filter(kernels, regions, launch_skip, launch_count)
+    named = _with_those_of(kernel_filter, parse_sources(sources))
     try:
         budget_bytes = parse_bytes(budget, "budget")
         buffer_bytes = parse_bytes(buffer_size, "buffer_size") if buffer_size is not None else 0
@@ -188,7 +191,8 @@ def check_arguments(
         profile_from_start=profile_from_start,
         share_cupti=share_cupti,
         system_interval=_system_interval(system),
-        sources=_with_those_of(kernel_filter, collectives, parse_sources(sources)),
+        sources=replace(named, operators=named.operators or _CHEAP.operators) if collectives else named,
+        names_operators=named.operators != 0,
     )
 
 
@@ -223,14 +227,12 @@ def _system_interval(system: bool | int | float | str) -> int:
 _SHORTEST_NS, _LONGEST_NS = 10_000_000, 10_000_000_000
 
 
-def _with_those_of(kernel_filter: KernelFilter | None, collectives: bool, sources: Sources) -> Sources:
+def _with_those_of(kernel_filter: KernelFilter | None, sources: Sources) -> Sources:
     """A session must know what its filter names (NVTX ranges, operators: the cheap way will do; modules), and operators where modules
-    are asked for, because backward knows by them whose it is, and collectives, which backends tell of beside them."""
+    are asked for: backward knows by them whose it is."""
     if kernel_filter is not None:
         sources = _with_what_is_named(kernel_filter, sources)
-    if sources.modules or collectives:
-        sources = replace(sources, operators=sources.operators or _CHEAP.operators)
-    return sources
+    return replace(sources, operators=sources.operators or _CHEAP.operators) if sources.modules else sources
 
 
 _CHEAP = parse_sources({"nvtx": "launch", "operators": "launch"})

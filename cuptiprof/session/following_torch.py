@@ -38,7 +38,9 @@ class FollowingTorch:
 
     def __init__(self, arguments: Arguments) -> None:
         sources = arguments.sources
-        self._operators = FollowingOperators(sources.shapes) if sources.operators else None
+        self._operators = (
+            FollowingOperators(sources.shapes, or_events=arguments.names_operators) if sources.operators else None
+        )
         self._operator_rows = sources.operators == FULL
         self._modules = TorchModules() if sources.modules else None
         self._allocator = (

@@ -58,13 +58,16 @@ class FollowingOperators:
 
     Args:
         shapes: whether those of inputs are wanted.
+        or_events: whether operators themselves are, so that torch's profiler is asked where they cannot be observed; else only what backends
+            tell of collectives beside them.
     """
 
     no_shapes = ""
     """Of the torch of this process: why the shapes of inputs cannot be read; empty: they can, or it is not known yet."""
 
-    def __init__(self, shapes: bool = False) -> None:
+    def __init__(self, shapes: bool = False, *, or_events: bool = True) -> None:
         self._shapes = shapes
+        self._or_events = or_events
         self._waiting: WhenImported | None = None
         self._events: TorchEvents | None = None
         self._records = False
@@ -123,7 +126,11 @@ class FollowingOperators:
                 warn_caller(OperatorsWarning(self._note))
         except Exception as e:  # whatever an unknown torch does, the program goes on without operators
             version = getattr(torch, "__version__", "of unknown version")
-            self._note = f"the operators of PyTorch {version} cannot be observed: {e}; {_INSTEAD}"
+            said = f"the operators of PyTorch {version} cannot be observed: {e}"
+            if not self._or_events:
+                self._note = f"collectives that C++ begins by itself are not known: {said}"
+                return
+            self._note = f"{said}; {_INSTEAD}"
             warn_caller(OperatorsWarning(self._note))
             self._events = TorchEvents(torch, self._shapes)
             self._events.watch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -88,6 +89,21 @@ def test_data_parallel(backend: Backend) -> None:
     assert of_nccl(result) == [r["instance"] for r in rows]
     view = result.report("collectives")
     assert sum(row["calls"] for row in view.rows) == len(rows) and all(row["gpu_ns"] for row in view.rows)
+
+
+def test_a_torch_that_cannot_be_observed(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is switched on in the program instead, and the result says what is missing."""
+    session = _core.Session
+    monkeypatch.setattr(_core, "Session", lambda **options: session(**{**options, "operators": 0}))
+    monkeypatch.setattr(_core, "knows_torch", lambda: False)
+    monkeypatch.setattr(_core, "finds_torch", lambda path: False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with cuptiprof.profile(device="sim", activities=KINDS) as prof:
+            backend.call("allreduce", 4)
+            assert not torch.autograd.profiler._is_profiler_enabled
+    assert not len(prof.result().collectives)
+    assert "collectives that C++ begins by itself are not known" in prof.result().metadata["note"]
 
 
 def test_somebody_s_own_class_is_not_read(backend: Backend) -> None:
