@@ -199,6 +199,26 @@ def test_nvtx_start_end_ranges_and_marks_age(device: SimDevice, nvtx: NvtxCopy, 
     assert taken.losses["texts_lost"] == 0
 
 
+@pytest.mark.parametrize("level", ["launch", "full"])
+def test_operators_age(device: SimDevice, tmp_path: Path, level: str) -> None:
+    """PyTorch's: names that a program gives by record_function; those of torch itself stay."""
+    import torch
+
+    with recording(tmp_path, sources={"operators": level}) as rec, torch.profiler.record_function("serve"):
+        requests(rec, device, torch.profiler.record_function, range(1, NAMES + 1))
+        torch.ones(2).neg()
+        taken = rec.stop()
+    own = taken.kernels.where(taken.kernels["name"] == "gemm")
+    own = own.sorted_by("correlation_id")
+    numbers = [int(x) for x in own["grid_x"]]
+    assert numbers == list(range(NAMES + 1 - len(numbers), NAMES + 1)) and len(numbers) > 1000
+    assert [str(path) for path in own["operator"]] == [f"serve/request {i}" for i in numbers]
+    assert taken.losses["texts_lost"] == 0
+    if level == "full":
+        names = [str(name) for name in taken.operators["name"]]
+        assert {"serve", f"request {NAMES}"} < set(names) and LOST not in names
+
+
 def test_a_graph_that_was_captured_long_ago(device: SimDevice, nvtx: NvtxCopy, tmp_path: Path) -> None:
     """Its capture has the names of then, however many came since."""
     with recording(tmp_path, sources={"nvtx": "launch"}) as rec:
