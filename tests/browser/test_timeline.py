@@ -57,9 +57,19 @@ def columns_of_pixels(page: Page, *shares: float) -> list[list[int]]:
     return found
 
 
+def use_at(page: Page, share: float) -> str:
+    """What is said of the GPU's use under the pointer."""
+    track = page.locator(".tl-track", has_text="GPU utilisation").first.bounding_box()
+    lanes = page.locator(".tl-lanes").bounding_box()
+    assert track is not None and lanes is not None
+    page.mouse.move(lanes["x"] + share * lanes["width"], track["y"] + track["height"] / 2)
+    settled(page)
+    return page.locator(".tl-tip").inner_text().splitlines()[-1]
+
+
 def test_time_that_nobody_observed_is_not_drawn_as_idle(page_of: Callable[..., Page]) -> None:
     """Of 13 ms the session was paused from 4 to 9; kernels ran at 0, 2, 10 and 12."""
-    seen = []
+    seen, said = [], []
     for pauses in ([[4 * MS, 9 * MS]], None):
         page = page_of(paused_run(pauses))
         page.locator("#s-timeline").scroll_into_view_if_needed()
@@ -67,9 +77,11 @@ def test_time_that_nobody_observed_is_not_drawn_as_idle(page_of: Callable[..., P
         settled(page)
         seen.append(columns_of_pixels(page, 3.4 / 13, 4.4 / 13, 8.6 / 13, 9.4 / 13))
         assert page.get_by_text("Grey: nothing was observed").count() == (pauses is not None)
+        said.append([use_at(page, share) for share in (6.5 / 13, 9.5 / 13)])
     (before, first, last, after), idle = seen
     assert first == last != before == after
     assert [before] * 4 == idle
+    assert said == [["not observed", "0.0 %"], ["0.0 %", "0.0 %"]]
 
 
 def test_searching_and_walking(page: Page) -> None:

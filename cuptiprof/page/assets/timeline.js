@@ -280,6 +280,7 @@
     _said({ slice, level, from, to }) {
       const { slices } = this.state;
       if (level) {
+        if (level.isUse && this.state.unobserved.covers(from, to)) return [level.name, timeline.NOT_OBSERVED];
         const value = level.between(from, to);
         return value === null ? null : [level.name, timeline.level(value, level.unit)];
       }

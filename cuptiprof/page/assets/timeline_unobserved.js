@@ -3,7 +3,7 @@
   "use strict";
   const timeline = (cuptiprof.timeline ??= {});
 
-  const TEXT = "not observed";
+  const TEXT = (timeline.NOT_OBSERVED = "not observed");
   const TEXT_FROM = 90; // CSS pixels from which on it is said
   const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 
@@ -38,6 +38,12 @@
         }
         painted = right;
       }
+    }
+
+    // Whether nothing was observed from one of these times to the other.
+    covers(from, to) {
+      const i = this._endingAfter(from);
+      return i < this._start.length && this._start[i] <= from && this._end[i] >= to;
     }
 
     _endingAfter(time) {
