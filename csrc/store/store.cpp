@@ -228,22 +228,34 @@ bool Store::make_room(size_t bytes) {
   return true;
 }
 
+// All tables up to one time, so that what is kept of each is of the same stretch: else a table of few rows
+// (the regions of a run) would go whole whenever its first row is the oldest of all. The table that has a
+// sixty-fourth of the budget in the oldest rows says the time: rare enough to be cheap, small enough to keep
+// nearly all of the budget used.
 bool Store::evict_oldest() {
-  Table* oldest = nullptr;
-  int64_t oldest_time = std::numeric_limits<int64_t>::max();
+  Table *largest = nullptr, *first = nullptr;
+  size_t largest_bytes = 0, batch = 0;
+  int64_t until = std::numeric_limits<int64_t>::max();
   for (auto& t : x_tables) {
     if (t->spec().time_column < 0 || t->rows() == 0) continue;
-    const int64_t time = t->oldest_time();
-    if (time < oldest_time) oldest_time = time, oldest = t.get();
+    const size_t bytes = t->rows() * t->row_bytes();
+    if (bytes > largest_bytes) largest = t.get(), largest_bytes = bytes;
+    const size_t rows = std::max<size_t>(x_budget / 64 / t->row_bytes(), 1);
+    if (rows >= t->rows() || t->age_at(rows) >= until) continue;
+    first = t.get(), batch = rows, until = t->age_at(rows);
   }
-  if (!oldest) return false;
-  // A sixty-fourth of the budget at a time: rare enough to be cheap, small enough to keep nearly all of the
-  // budget used.
-  const size_t batch = std::max<size_t>(x_budget / 64 / oldest->row_bytes(), 1);
-  const size_t n = std::min(batch, oldest->rows());
-  oldest->evict(n);
-  x_row_bytes_used -= n * oldest->row_bytes();
-  count(x_losses.budget_evicted, n);
+  if (!largest) return false;
+  if (!first) {  // many small ones, beside texts that take the room
+    first = largest, batch = (largest->rows() + 1) / 2;
+    until = largest->age_at(batch - 1);
+  }
+  for (auto& t : x_tables) {
+    if (t->spec().time_column < 0) continue;
+    const size_t n = t.get() == first ? batch : t->rows_before(until);
+    t->evict(n);
+    x_row_bytes_used -= n * t->row_bytes();
+    count(x_losses.budget_evicted, n);
+  }
   return true;
 }
 

@@ -26,13 +26,20 @@ constexpr size_t kSlice = 1u << 20;         // bytes that are moved at a time
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
+int age_column(const TableSpec& spec) {
+  for (size_t c = 0; c < spec.columns.size(); ++c)
+    if (std::strcmp(spec.columns[c].name, "end") == 0) return static_cast<int>(c);
+  return spec.time_column;
+}
+
 }  // namespace
 
 Table::Table(const TableSpec& spec, size_t max_live_rows, PageWarmer* warmer)
     : x_spec(spec),
       x_warmer(warmer),
       x_row_bytes(spec.dense_row_bytes()),
-      x_max_live_rows(std::max(max_live_rows, kFewestRows)) {
+      x_max_live_rows(std::max(max_live_rows, kFewestRows)),
+      x_age_column(age_column(spec)) {
   for (const auto& c : spec.columns) {
     x_widths.push_back(width_of(c.type));
     x_in_use.push_back(!c.sparse);
@@ -183,10 +190,16 @@ void Table::compact(const uint8_t* flags) {
   if (live != 0) x_head = x_tail + kept;
 }
 
-int64_t Table::oldest_time() const {
+int64_t Table::age_at(size_t row) const {
   int64_t t;
-  std::memcpy(&t, column(static_cast<size_t>(x_spec.time_column)), sizeof t);
+  std::memcpy(&t, column(static_cast<size_t>(x_age_column)) + row * sizeof t, sizeof t);
   return t;
+}
+
+size_t Table::rows_before(int64_t time) const {
+  size_t n = 0;
+  while (n < rows() && age_at(n) < time) ++n;
+  return n;
 }
 
 }  // namespace cuptiprof

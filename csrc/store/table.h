@@ -60,8 +60,11 @@ class Table {
   void compact(const uint8_t* flags);
   // The live rows of another table of the same spec and room; this one is empty. Throws std::bad_alloc.
   void copy_from(const Table& other);
-  // Time of the oldest row; only for tables with a time column and at least one row.
-  int64_t oldest_time() const;
+  // Time to which a row belongs when old ones go: its end, or the only one it has. Only for tables with a
+  // time column. Rows are in the order in which they came, which is nearly that of these times.
+  int64_t age_at(size_t row) const;
+  // The oldest rows that are older than this.
+  size_t rows_before(int64_t time) const;
 
  private:
   void make_space();
@@ -74,6 +77,7 @@ class Table {
   PageWarmer* x_warmer;
   size_t x_row_bytes;
   size_t x_max_live_rows;
+  int x_age_column;
   size_t x_capacity = 0;  // rows in the reserved range; 0: not reserved yet
   size_t x_head = 0;
   // Row at which make_space() is due: the range ends, or it is time to warm more of it.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <vector>
@@ -61,7 +62,7 @@ TEST_CASE("a window that rolls keeps the newest rows, contiguous in every column
       oldest += static_cast<int64_t>(n);
     }
     append(t, i);
-    right = right && t.oldest_time() == oldest && at<int64_t>(t, kTime, t.rows() - 1) == i;
+    right = right && t.age_at(0) == oldest && at<int64_t>(t, kTime, t.rows() - 1) == i;
     if (i % 997 == 0) right = right && holds_from(t, oldest);
   }
   CHECK(right);
@@ -128,7 +129,7 @@ TEST_CASE("evicting more than there is leaves nothing") {
   t.evict(1000);
   CHECK(t.rows() == 0);
   append(t, 5);
-  CHECK(t.oldest_time() == 5);
+  CHECK(t.age_at(0) == 5);
 }
 
 TEST_CASE("a store stays within its budget; each row that is not there is counted") {
@@ -140,16 +141,65 @@ TEST_CASE("a store stays within its budget; each row that is not there is counte
     Store store(keep, kBudget, losses);
     for (int64_t i = 0; i < kRows; ++i) {
       rows::kernels row;
-      row.start = i;
+      row.start = row.end = i;
       store.append(row);
       if (store.used_bytes() > kBudget) FAIL("over the budget");
     }
     const Table& t = store.table(TableId::kernels);
     CHECK(t.rows() > 1000);
     CHECK(t.rows() + losses.budget_evicted.load() == kRows);
-    const int64_t oldest = t.oldest_time();
+    const int64_t oldest = t.age_at(0);
     CHECK(oldest == (keep == Keep::kFirst ? 0 : kRows - static_cast<int64_t>(t.rows())));
   }
+}
+
+TEST_CASE("what goes goes up to one time in all tables") {
+  constexpr int64_t kRows = 200'000, kAround = 100, kLong = 5'000;
+  Losses losses;
+  Store store(Keep::kLatest, 1u << 20, losses);
+  const Table &kernels = store.table(TableId::kernels), &regions = store.table(TableId::regions);
+  bool together = true;
+  for (int64_t i = 1; i <= kRows; ++i) {
+    rows::kernels kernel;
+    kernel.start = i - 1, kernel.end = i;
+    store.append(kernel);
+    for (const int64_t length : {kAround, kLong}) {
+      if (i % length != 0) continue;
+      rows::regions region;
+      region.start = i - length, region.end = i;
+      store.append(region);
+    }
+    if (i % 977 == 0 && losses.budget_evicted.load() != 0) {
+      const int64_t kept = kernels.age_at(0), share = static_cast<int64_t>(kernels.rows()) / 32;
+      together = together && regions.age_at(0) >= kept - share && regions.age_at(0) <= kept + kAround;
+    }
+  }
+  CHECK(together);
+  CHECK(regions.rows() >= kernels.rows() / kAround);
+  CHECK(kernels.rows() + regions.rows() + losses.budget_evicted.load() ==
+        kRows + kRows / kAround + kRows / kLong);
+}
+
+TEST_CASE("rows without times, or out of order, do not keep others") {
+  constexpr int64_t kRows = 100'000;
+  Losses losses;
+  Store store(Keep::kLatest, 1u << 20, losses);
+  rows::regions far;
+  far.end = std::numeric_limits<int64_t>::max();
+  store.append(far);
+  for (int64_t i = 0; i < kRows; ++i) {
+    rows::kernels kernel;
+    kernel.end = i % 3 == 0 ? 0 : i;
+    store.append(kernel);
+    rows::api_calls call;
+    call.end = i;
+    store.append(call);
+    if (store.used_bytes() > 1u << 20) FAIL("over the budget");
+  }
+  const size_t rows = store.table(TableId::kernels).rows() + store.table(TableId::api_calls).rows();
+  CHECK(rows + store.table(TableId::regions).rows() + losses.budget_evicted.load() == 2 * kRows + 1);
+  CHECK(store.table(TableId::api_calls).age_at(0) > kRows / 2);
+  CHECK(store.table(TableId::kernels).rows() > 1000);
 }
 
 }  // namespace
