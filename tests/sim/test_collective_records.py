@@ -159,6 +159,7 @@ def test_cycles_pauses_and_many(backend: Backend) -> None:
             backend.call("allreduce", 4)
     result = prof.result()
     assert len(result.collectives) == 1024 and result.losses["budget_evicted"] == 176
+    assert result.collectives["sequence"][-1] == backend.sequence + 1  # the last ones stay
 
 
 def test_several_threads(library: ctypes.CDLL) -> None:

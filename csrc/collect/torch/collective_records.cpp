@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -20,7 +22,7 @@ struct Kept {
   size_t room = 0;
   uint64_t lost = 0;
   std::vector<Open> open;  // as many as threads communicate at once
-  std::vector<CollectiveRecord> ended;
+  std::deque<CollectiveRecord> ended;
 };
 
 std::mutex g_kept_mutex;  // guards kept()
@@ -34,10 +36,10 @@ void close(Kept& k, std::vector<Open>::iterator open, int64_t end) {
   k.open.erase(open);
   g_open_collectives.store(static_cast<uint32_t>(k.open.size()), std::memory_order_relaxed);
   record.end = end;
-  if (k.ended.size() < k.room)
-    k.ended.push_back(std::move(record));
-  else
-    ++k.lost;
+  k.ended.push_back(std::move(record));
+  if (k.ended.size() <= k.room) return;
+  k.ended.pop_front();
+  ++k.lost;
 }
 
 std::vector<Open>::iterator find_open(Kept& k, const RecordFunction& call) {

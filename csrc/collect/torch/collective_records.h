@@ -3,7 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <vector>
+#include <deque>
 
 #include "collect/torch/collective_facts.h"
 #include "collect/torch/record_function.h"
@@ -16,13 +16,13 @@ struct CollectiveRecord {
   CollectiveFacts facts;
 };
 
-// From here on, `room` of them at most until they are taken; 0: no more. What was there is forgotten where
+// From here on, the last `room` of them until they are taken; 0: no more. What was there is forgotten where
 // some are to be kept.
 void keep_collectives(size_t room);
 
 // Those that ended since the last time, in the order of their ends, and for how many there was no room.
 struct TakenCollectives {
-  std::vector<CollectiveRecord> records;
+  std::deque<CollectiveRecord> records;
   uint64_t lost = 0;
 };
 TakenCollectives take_collectives();
