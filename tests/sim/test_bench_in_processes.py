@@ -163,7 +163,11 @@ def test_interruptions_end_all_processes(folder: Path, how: str) -> None:
             _, err = child.communicate(timeout=60)
             assert child.returncode == 130 and "interrupted after" in err and "To go on:" in err, err
             assert "Traceback" not in err
-            assert len(notes(folder, "cleaned")) == len(notes(folder, "process"))  # the last one, too
+            begun, cleaned = (len(notes(folder, what)) for what in ("process", "cleaned"))
+            assert cleaned - begun in (
+                0,
+                1,
+            )  # the last one, too, which may have been interrupted before it had noted that it began
             assert not any(map(is_running, map(int, (folder / "children.txt").read_text().split())))
     limit = time.monotonic() + 20
     while is_running(worker):
