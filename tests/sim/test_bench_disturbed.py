@@ -283,7 +283,10 @@ def test_calls_of_many_kernels_are_taken_in_smaller_blocks(
     monkeypatch.setattr("cuptiprof.bench.measure.MAX_BLOCK_RECORDS", 4_000)
     assert run(10, 2) == [8, 4]  # cycles of orders
     assert run(250, 2) == [4, 4, 4]  # with the unmeasured runs
-    assert run(5_000, 2) == [2] * 6  # the fewest there can be
+    many = run(
+        5_000, 2
+    )  # the fewest calls there can be; where the decoder found no time for so many, a block is taken again
+    assert set(many) == {2} and len(many) >= 6
 
 
 def test_discards_cost_no_more_samples_than_were_discarded(machine: SimulatedDevice) -> None:
