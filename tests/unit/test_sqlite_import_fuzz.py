@@ -6,18 +6,15 @@ time, all of them in a limit of memory.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import random
-import resource
-import signal
 import sqlite3
-import tempfile
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzz_loop import run_for_minutes
 from test_sqlite_import import nsys, nvprof, small
 
 import cuptiprof
@@ -126,28 +123,10 @@ def test_damaged_databases(block: int, tmp_path: Path) -> None:
     assert 20 < opened < 90
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    options = parser.parse_args()
-    limit = 4 << 30
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    until, seed, opened, faults = time.monotonic() + 60 * options.minutes, options.seed, 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        given = sources(Path(folder))
-        while time.monotonic() < until:
-            signal.alarm(20)  # ends the process: what hangs is a fault
-            try:
-                opened += try_one(seed, given, Path(folder, "d.sqlite"))
-            except AssertionError as error:
-                faults += 1
-                print(error, flush=True)
-            signal.alarm(0)
-            seed += 1
-    print(f"{seed - options.seed} files from seed {options.seed}: {opened} opened, {faults} faults")
-    raise SystemExit(bool(faults))
+def prepare(folder: Path) -> Callable[[int], bool]:
+    given = sources(folder)
+    return lambda seed: try_one(seed, given, folder / "d.sqlite")
 
 
 if __name__ == "__main__":
-    main()
+    run_for_minutes(__doc__, 4 << 30, prepare)

@@ -6,20 +6,17 @@ time, all of them in a limit of memory.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import gzip
 import json
 import random
-import resource
-import signal
-import tempfile
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import DATA, trace_path
+from fuzz_loop import run_for_minutes
 
 import cuptiprof
 from cuptiprof.errors import CuptiprofError
@@ -172,28 +169,10 @@ def test_damaged_traces(block: int, tmp_path: Path) -> None:
     assert opened > 10
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    options = parser.parse_args()
-    limit = 2 << 30
-    resource.setrlimit(resource.RLIMIT_AS, (limit * 2, limit * 2))
+def prepare(folder: Path) -> Callable[[int], bool]:
     sources = {name: text_of(name) for name in SOURCES + DEVICES}
-    until, seed, opened, faults = time.monotonic() + 60 * options.minutes, options.seed, 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < until:
-            signal.alarm(20)  # ends the process: what hangs is a fault
-            try:
-                opened += try_one(seed, sources, Path(folder), used=seed % 10 == 0)
-            except AssertionError as error:
-                faults += 1
-                print(error, flush=True)
-            signal.alarm(0)
-            seed += 1
-    print(f"{seed - options.seed} files from seed {options.seed}: {opened} opened, {faults} faults")
-    raise SystemExit(bool(faults))
+    return lambda seed: try_one(seed, sources, folder, used=seed % 10 == 0)
 
 
 if __name__ == "__main__":
-    main()
+    run_for_minutes(__doc__, 4 << 30, prepare)

@@ -39,10 +39,10 @@ class GraphTracker {
   // What was finished a while ago has been asked for: its records come before the next period but one.
   void next_period() { ++x_period; }
 
-  // A record of this node's work came. `source`: the node that it was instantiated or last updated from,
-  // where the record says so (CUDA 13.4); 0: it does not. Null: nobody knows where it was captured.
   // CaptureSites::each_site.
   void each_site(auto&& visit) { x_sites.each_site(visit); }
+  // A record of this node's work came. `source`: the node that it was instantiated or last updated from,
+  // where the record says so (CUDA 13.4); 0: it does not. Null: nobody knows where it was captured.
   const CaptureSite* received(uint64_t node, uint64_t source, uint32_t correlation);
 
   Counts counts() const;

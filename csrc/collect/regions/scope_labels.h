@@ -22,8 +22,7 @@ inline std::atomic<uint32_t> g_first_label{1};
 
 // Label -> ID; the same label gives the same ID as long as the generation lasts: until the end of a session,
 // or until they age. IDs are not used again. Thread-safe; locks and allocates. Labels for which the session
-// has no room share the ID of
-// "(other)" of their source, which is counted.
+// has no room share the ID of "(other)" of their source, which is counted.
 uint32_t scope_label_id(ScopeSource source, std::string_view domain, std::string_view name);
 inline uint32_t region_label_id(std::string_view name) {
   return scope_label_id(ScopeSource::kRegion, {}, name);
